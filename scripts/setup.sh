@@ -1,0 +1,58 @@
+# Installs the Debian packages Ridgeline needs. Sourced by ./run and ./test.
+# shellcheck shell=bash disable=SC2034
+
+build_packages=(
+  g++ cmake ninja-build
+  libdnnl-dev libhwy-dev libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
+  dataset-fashion-mnist
+)
+test_packages=(
+  libgtest-dev libbenchmark-dev clang-format
+  python3 python3-torch python3-numpy libopenblas0-pthread
+  tar xz-utils
+)
+
+fail() {
+  printf 'ridgeline: %s\n' "$*" >&2
+  exit 1
+}
+
+# Prints those of the named packages that are not installed.
+missing_packages() {
+  local installed name
+  installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null)"
+  for name in "$@"; do
+    [[ $installed == *" installed:$name "* ]] || printf '%s\n' "$name"
+  done
+}
+
+# Where Debian's tools are absent nobody can be asked about packages, so the commands decide.
+require_commands() {
+  local name
+  for name in g++ cmake ninja; do
+    command -v "$name" >/dev/null ||
+      fail "'$name' is not installed. Install what these Debian packages hold: $*"
+  done
+}
+
+# install_packages NAME...: makes sure that the packages are there; costs some milliseconds when they are.
+install_packages() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    require_commands "$@"
+    return
+  fi
+  local missing as_root=()
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]})) || return 0
+
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null ||
+      fail "packages are missing and this user is neither root nor has sudo. As root, run: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  printf 'ridgeline: installing %s\n' "${missing[*]}" >&2
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600)
+  "${apt[@]}" update >&2 || printf 'ridgeline: the package lists could not be refreshed; using those at hand\n' >&2
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >&2 ||
+    fail "apt-get could not install: ${missing[*]}"
+}

@@ -1,0 +1,385 @@
+#include "backends/native/batch_norm_backward.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "backends/native/row_space.h"
+#include "backends/native/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/native/batch_norm_backward.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backends/native/activation-inl.h"
+#include "backends/native/lanes-inl.h"
+#include "backends/native/reduce-inl.h"
+
+#ifndef RIDGELINE_NATIVE_BATCH_NORM_BACKWARD_TYPES
+#define RIDGELINE_NATIVE_BATCH_NORM_BACKWARD_TYPES
+namespace ridgeline::native {
+namespace {
+
+// The gradient before the normalisation is g = backward(diff [+ other], kept). Reducing sums g and
+// g * (src - mean), and stores g where it is wanted; applying computes
+// diff_src = g * factor + (src - mean) * slope + offset. mean, factor, slope, offset are rows.
+struct BackwardTask {
+  RowSpace space;
+  RowOperand diff, other, kept, src, stored, diff_src;
+  const float* mean = nullptr;
+  const float* factor = nullptr;
+  const float* slope = nullptr;
+  const float* offset = nullptr;
+  const ActivationAttributes* activation = nullptr;  // none: null
+};
+
+}  // namespace
+}  // namespace ridgeline::native
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace ridgeline::native {
+namespace HWY_NAMESPACE {
+namespace {
+
+using FloatTag = hn::ScalableTag<float>;
+
+template <typename Lanes>
+HWY_INLINE hn::Vec<FloatTag> load_at(Lanes lanes, const RowOperand& operand, std::int64_t row,
+                                     std::int64_t i) {
+  return lanes.load(operand.data + row * operand.stride + i);
+}
+
+template <bool kAdd, class Activation, typename Lanes>
+HWY_INLINE hn::Vec<FloatTag> gradient_at(const BackwardTask& task, Activation activation,
+                                         Lanes lanes, std::int64_t row, std::int64_t i) {
+  auto diff = load_at(lanes, task.diff, row, i);
+  if constexpr (kAdd) diff = hn::Add(diff, load_at(lanes, task.other, row, i));
+  if constexpr (Activation::kActive) {
+    diff = activation.backward(FloatTag(), diff, load_at(lanes, task.kept, row, i));
+  }
+  return diff;
+}
+
+template <bool kAdd, bool kStore, class Activation>
+HWY_INLINE void reduce_with(const BackwardTask& task, Range range, double* sums,
+                            Activation activation) {
+  reduce_rows<2>(FloatTag(), task.space, range, sums,
+                 [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
+                   const auto diff = gradient_at<kAdd>(task, activation, lanes, row, i);
+                   if constexpr (kStore) {
+                     lanes.store(diff, task.stored.data + row * task.stored.stride + i);
+                   }
+                   const auto centred =
+                       hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.mean + i));
+                   sum[0] = hn::Add(sum[0], diff);
+                   sum[1] = hn::MulAdd(diff, centred, sum[1]);
+                 });
+}
+
+template <bool kAdd, class Activation>
+HWY_INLINE void apply_with(const BackwardTask& task, Range range, Activation activation) {
+  for (std::int64_t row = range.begin; row < range.end; ++row) {
+    for_lanes(FloatTag(), task.space.width_of(row), [&](auto lanes, std::int64_t i) HWY_ATTR {
+      const auto diff = gradient_at<kAdd>(task, activation, lanes, row, i);
+      const auto centred = hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.mean + i));
+      const auto x = hn::MulAdd(centred, lanes.load(task.slope + i), lanes.load(task.offset + i));
+      lanes.store(hn::MulAdd(diff, lanes.load(task.factor + i), x),
+                  task.diff_src.data + row * task.diff_src.stride + i);
+    });
+  }
+}
+
+void reduce_gradient(const BackwardTask& task, Range range, double* sums) {
+  const bool add = task.other.data != nullptr, store = task.stored.data != nullptr;
+  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+    if (add && store) {
+      reduce_with<true, true>(task, range, sums, activation);
+    } else if (add) {
+      reduce_with<true, false>(task, range, sums, activation);
+    } else if (store) {
+      reduce_with<false, true>(task, range, sums, activation);
+    } else {
+      reduce_with<false, false>(task, range, sums, activation);
+    }
+  });
+}
+
+void apply_gradient(const BackwardTask& task, Range range) {
+  // A stored gradient is read back instead of being computed again.
+  if (task.stored.data != nullptr) {
+    BackwardTask again = task;
+    again.diff = task.stored;
+    return apply_with<false>(again, range, NoActivation());
+  }
+  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+    if (task.other.data != nullptr) {
+      apply_with<true>(task, range, activation);
+    } else {
+      apply_with<false>(task, range, activation);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace ridgeline::native
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridgeline::native {
+namespace {
+
+HWY_EXPORT(reduce_gradient);
+HWY_EXPORT(apply_gradient);
+
+using Index = std::optional<std::size_t>;
+
+// Where the operands stand among the kernel's arguments; empty where there are none.
+struct BackwardOperands {
+  std::size_t diff = 0, src = 0, mean = 0, variance = 0;  // inputs
+  Index other, kept, scale, given_scale, given_shift;     // inputs
+  Index stored, diff_scale, diff_shift, diff_src;         // outputs
+  bool reduce = false, apply = false;
+};
+
+// Numbers per channel, each repeated over a row, and the sums.
+struct Scratch {
+  float *mean, *factor, *slope, *offset;
+  double *channel_scale, *channel_shift;  // the reduced gradients, before rounding
+  PartialSums sums;
+  std::size_t bytes;
+};
+
+class Backward final : public Kernel {
+ public:
+  Backward(const BackwardOperands& operands, const BatchNormAttributes& attributes,
+           const ActivationAttributes* activation, const Shape& src)
+      : operands_(operands),
+        attributes_(attributes),
+        channels_(src[1]),
+        parts_(reduction_parts(src.elements())) {
+    if (activation != nullptr) activation_ = *activation;
+    workspace_bytes = carve(nullptr, channel_period(channels_)).bytes;
+    traits = {.slices = true, .in_place = operands.stored || !operands.reduce};
+  }
+
+  void run(const KernelArgs& args) const override {
+    BackwardTask task = make_task(args);
+    const Scratch scratch = carve(args.workspace, task.space.width);
+    const float* mean = args.inputs[operands_.mean].as<float>();
+    repeat_channels({mean, static_cast<std::size_t>(channels_)}, task.space.width, scratch.mean);
+    task.mean = scratch.mean;
+    if (operands_.reduce) {
+      reduce(args, task, scratch);
+    } else {
+      take_given(args, scratch);
+    }
+    if (operands_.apply) apply(args, task, scratch);
+  }
+
+ private:
+  [[nodiscard]] Scratch carve(std::byte* workspace, std::int64_t width) const {
+    Carver carver(workspace);
+    Scratch scratch{};
+    scratch.mean = carver.take<float>(width);
+    scratch.factor = carver.take<float>(width);
+    scratch.slope = carver.take<float>(width);
+    scratch.offset = carver.take<float>(width);
+    scratch.channel_scale = carver.take<double>(channels_);
+    scratch.channel_shift = carver.take<double>(channels_);
+    scratch.sums = {carver.take<double>(parts_ * 2 * width), parts_, 2, width};
+    scratch.bytes = carver.bytes();
+    return scratch;
+  }
+
+  [[nodiscard]] BackwardTask make_task(const KernelArgs& args) const {
+    const Tensor& diff = args.inputs[operands_.diff];
+    const auto input = [&](Index index) -> const Tensor& {
+      return index ? args.inputs[*index] : diff;
+    };
+    const auto output = [&](Index index) -> const Tensor& {
+      return index && args.outputs[*index].data != nullptr ? args.outputs[*index] : diff;
+    };
+    BackwardTask task;
+    task.space = channel_space({&diff, &args.inputs[operands_.src], &input(operands_.other),
+                                &input(operands_.kept), &output(operands_.stored),
+                                &output(operands_.diff_src)});
+    task.diff = task.space.operand(diff);
+    task.src = task.space.operand(args.inputs[operands_.src]);
+    if (operands_.other) task.other = task.space.operand(input(operands_.other));
+    if (operands_.kept) task.kept = task.space.operand(input(operands_.kept));
+    if (operands_.stored) task.stored = task.space.operand(args.outputs[*operands_.stored]);
+    if (operands_.diff_src) task.diff_src = task.space.operand(args.outputs[*operands_.diff_src]);
+    if (activation_) task.activation = &*activation_;
+    return task;
+  }
+
+  [[nodiscard]] double inverse_deviation(const KernelArgs& args, std::int64_t c) const {
+    const double variance = args.inputs[operands_.variance].as<float>()[c];
+    return 1.0 / std::sqrt(variance + attributes_.epsilon);
+  }
+
+  void reduce(const KernelArgs& args, const BackwardTask& task, const Scratch& scratch) const {
+    for_each_part(parts_, task.space.rows, [&](int part, Range range) {
+      scratch.sums.clear(part);
+      HWY_DYNAMIC_DISPATCH(reduce_gradient)(task, range, scratch.sums.part(part));
+    });
+    const auto store = [&](Index output, std::int64_t c, double value) {
+      if (output && args.outputs[*output].data != nullptr) {
+        args.outputs[*output].as<float>()[c] = static_cast<float>(value);
+      }
+    };
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      scratch.channel_shift[c] = scratch.sums.total(0, c, channels_);
+      scratch.channel_scale[c] =
+          scratch.sums.total(1, c, channels_) * inverse_deviation(args, c);
+      store(operands_.diff_scale, c, scratch.channel_scale[c]);
+      store(operands_.diff_shift, c, scratch.channel_shift[c]);
+    }
+  }
+
+  void take_given(const KernelArgs& args, const Scratch& scratch) const {
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      scratch.channel_scale[c] = args.inputs[*operands_.given_scale].as<float>()[c];
+      scratch.channel_shift[c] = args.inputs[*operands_.given_shift].as<float>()[c];
+    }
+  }
+
+  void apply(const KernelArgs& args, BackwardTask& task, const Scratch& scratch) const {
+    const std::int64_t width = task.space.width;
+    const auto count = static_cast<double>(args.inputs[operands_.src].shape().elements()) /
+                       static_cast<double>(channels_);
+    for (std::int64_t i = 0; i < width; ++i) {
+      const std::int64_t c = i % channels_;
+      const double inverse = inverse_deviation(args, c);
+      const double factor = args.inputs[*operands_.scale].as<float>()[c] * inverse;
+      const double through = attributes_.frozen ? 0.0 : factor / count;
+      scratch.factor[i] = static_cast<float>(factor);
+      scratch.slope[i] = static_cast<float>(-through * inverse * scratch.channel_scale[c]);
+      scratch.offset[i] = static_cast<float>(-through * scratch.channel_shift[c]);
+    }
+    task.factor = scratch.factor;
+    task.slope = scratch.slope;
+    task.offset = scratch.offset;
+    parallel_for(task.space.rows, task.space.grain(), [&](std::int64_t begin, std::int64_t end) {
+      HWY_DYNAMIC_DISPATCH(apply_gradient)(task, {begin, end});
+    });
+  }
+
+  BackwardOperands operands_;
+  BatchNormAttributes attributes_;
+  std::optional<ActivationAttributes> activation_;
+  std::int64_t channels_;
+  int parts_;
+};
+
+Index find_output(const Problem& problem, ValueId value) {
+  const auto found = std::find(problem.outputs.begin(), problem.outputs.end(), value);
+  if (found == problem.outputs.end()) return {};
+  return static_cast<std::size_t>(found - problem.outputs.begin());
+}
+
+std::unique_ptr<Kernel> make_backward(const Problem& problem, std::span<const Layout>) {
+  BackwardOperands operands;
+  const ActivationAttributes* activation = nullptr;
+  const BatchNormAttributes* attributes = nullptr;
+  const Node& first = problem.node();
+  operands.diff = problem.input_index(first.inputs[0]);
+  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
+    const Node& node = problem.node(i);
+    if (node.kind == OpKind::add) {
+      operands.other = problem.input_index(node.inputs[1]);
+      operands.stored = find_output(problem, node.outputs[0]);
+    } else if (node.kind == OpKind::activation_backward) {
+      activation = &std::get<ActivationAttributes>(node.attributes);
+      operands.kept = problem.input_index(node.inputs[1]);
+      operands.stored = find_output(problem, node.outputs[0]);
+    } else {
+      attributes = &std::get<BatchNormAttributes>(node.attributes);
+      operands.src = problem.input_index(node.inputs[1]);
+      operands.mean = problem.input_index(node.inputs[2]);
+      operands.variance = problem.input_index(node.inputs[3]);
+    }
+    if (node.kind == OpKind::bn_backward_reduce) {
+      operands.reduce = true;
+      operands.diff_scale = find_output(problem, node.outputs[0]);
+      operands.diff_shift = find_output(problem, node.outputs[1]);
+    } else if (node.kind == OpKind::bn_backward_apply) {
+      operands.apply = true;
+      operands.scale = problem.input_index(node.inputs[4]);
+      operands.diff_src = find_output(problem, node.outputs[0]);
+      if (!operands.reduce) {
+        operands.given_scale = problem.input_index(node.inputs[5]);
+        operands.given_shift = problem.input_index(node.inputs[6]);
+      }
+    }
+  }
+  auto kernel = std::make_unique<Backward>(operands, *attributes, activation,
+                                           problem.input(operands.src).shape);
+  set_layouts(*kernel, problem, Layout::nhwc());
+  return kernel;
+}
+
+std::string check_backward(const Problem& problem) {
+  const int rank = problem.input(0).shape.rank();
+  if (rank != 2 && rank != 4) return "the batch norm kernels work on rank 2 and 4";
+  return refuse_other_than_f32(problem);
+}
+
+// bn_backward_reduce and bn_backward_apply of one normalisation whose diff_dst is `diff`.
+std::vector<NodeId> normalisation_of(const Graph& graph, ValueId diff) {
+  for (const NodeId reduce : graph.value(diff).users) {
+    const Node& node = graph.node(reduce);
+    if (node.kind != OpKind::bn_backward_reduce || node.inputs[0] != diff) continue;
+    for (const NodeId apply : graph.value(diff).users) {
+      const Node& other = graph.node(apply);
+      if (other.kind == OpKind::bn_backward_apply && other.inputs[0] == diff &&
+          other.inputs[5] == node.outputs[0] && other.inputs[6] == node.outputs[1]) {
+        return {reduce, apply};
+      }
+    }
+  }
+  return {};
+}
+
+std::vector<NodeId> prepend(NodeId first, std::vector<NodeId> nodes) {
+  if (!nodes.empty()) nodes.insert(nodes.begin(), first);
+  return nodes;
+}
+
+std::vector<NodeId> match_activation(const Graph& graph, NodeId first) {
+  const Node& node = graph.node(first);
+  if (node.kind != OpKind::activation_backward) return {};
+  return prepend(first, normalisation_of(graph, node.outputs[0]));
+}
+
+std::vector<NodeId> match_add(const Graph& graph, NodeId first) {
+  const Node& node = graph.node(first);
+  if (node.kind != OpKind::add) return {};
+  return prepend(first, normalisation_of(graph, node.outputs[0]));
+}
+
+std::vector<NodeId> match_add_activation(const Graph& graph, NodeId first) {
+  const Node& node = graph.node(first);
+  if (node.kind != OpKind::add) return {};
+  const NodeId user = sole_user(graph, node.outputs[0]);
+  if (user == kNoNode || graph.node(user).inputs[0] != node.outputs[0]) return {};
+  return prepend(first, match_activation(graph, user));
+}
+
+constexpr KernelRow kRows[] = {
+    {"add_act_bn_backward", match_add_activation, check_backward, make_backward},
+    {"act_bn_backward", match_activation, check_backward, make_backward},
+    {"add_bn_backward", match_add, check_backward, make_backward},
+    {"bn_backward_reduce", match_one<OpKind::bn_backward_reduce>, check_backward, make_backward},
+    {"bn_backward_apply", match_one<OpKind::bn_backward_apply>, check_backward, make_backward},
+};
+
+}  // namespace
+
+std::span<const KernelRow> batch_norm_backward_rows() { return kRows; }
+
+}  // namespace ridgeline::native
+#endif

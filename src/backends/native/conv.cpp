@@ -1,0 +1,144 @@
+#include "backends/native/conv.h"
+
+#include <variant>
+
+#include "backends/native/conv_dense.h"
+#include "backends/native/conv_depthwise.h"
+#include "backends/native/conv_weights.h"
+#include "backends/native/row_space.h"
+#include "base/parallel.h"
+
+namespace ridgeline::native {
+namespace {
+
+const Conv2dAttributes& attributes_of(const Problem& problem) {
+  return std::get<Conv2dAttributes>(problem.node().attributes);
+}
+
+// Forward with an epilogue, or backward data: the geometry makes the difference.
+class ConvGather final : public Kernel {
+ public:
+  ConvGather(conv::Geometry geometry, const Problem& problem) {
+    if (conv::is_depthwise(geometry)) {
+      plan_ = conv::make_depthwise_plan(std::move(geometry), thread_count());
+      implementation = "depthwise";
+    } else {
+      plan_ = conv::make_dense_plan(std::move(geometry), thread_count());
+    }
+    workspace_bytes =
+        std::visit([](const auto& plan) { return plan.workspace_bytes; }, plan_);
+    for (const NodeId id : problem.nodes) {
+      const Node& node = problem.graph->node(id);
+      if (node.kind == OpKind::bias) biased_ = true;
+      if (node.kind == OpKind::activation) {
+        const auto& attributes = std::get<ActivationAttributes>(node.attributes);
+        epilogue_.activate = true;
+        epilogue_.activation = attributes.kind;
+        epilogue_.slope = static_cast<float>(attributes.slope);
+      }
+    }
+    input_layouts = {Layout::nhwc(), Layout::plain()};
+    if (biased_) input_layouts.push_back(Layout::plain());
+    output_layouts = {Layout::nhwc()};
+    traits.slices = true;
+  }
+
+  void run(const KernelArgs& args) const override {
+    const Tensor& src = args.inputs[0];
+    const Tensor& dst = args.outputs[0];
+    if (dst.data == nullptr) return;
+    const auto* weights = args.inputs[1].as<float>();
+    Epilogue epilogue = epilogue_;
+    if (biased_) epilogue.bias = args.inputs[2].as<float>();
+    if (const auto* depthwise = std::get_if<conv::DepthwisePlan>(&plan_)) {
+      conv::run_depthwise(*depthwise, src, weights, dst, epilogue, args.workspace);
+    } else {
+      conv::run_dense(std::get<conv::DensePlan>(plan_), src, weights, dst, epilogue,
+                      args.workspace);
+    }
+  }
+
+ private:
+  std::variant<conv::DensePlan, conv::DepthwisePlan> plan_;
+  Epilogue epilogue_;
+  bool biased_ = false;
+};
+
+class ConvWeights final : public Kernel {
+ public:
+  explicit ConvWeights(conv::Geometry geometry) {
+    if (conv::is_depthwise(geometry)) {
+      plan_ = conv::make_depthwise_weights_plan(std::move(geometry), thread_count());
+      implementation = "depthwise";
+    } else {
+      plan_ = conv::make_weights_plan(std::move(geometry), thread_count());
+    }
+    workspace_bytes =
+        std::visit([](const auto& plan) { return plan.workspace_bytes; }, plan_);
+    input_layouts = {Layout::nhwc(), Layout::nhwc()};
+    output_layouts = {Layout::plain()};
+    traits.slices = true;
+  }
+
+  void run(const KernelArgs& args) const override {
+    const Tensor& src = args.inputs[0];
+    const Tensor& diff_dst = args.inputs[1];
+    auto* diff_weights = args.outputs[0].as<float>();
+    if (diff_weights == nullptr) return;
+    if (const auto* depthwise = std::get_if<conv::DepthwiseWeightsPlan>(&plan_)) {
+      conv::run_depthwise_weights(*depthwise, src, diff_dst, diff_weights, args.workspace);
+    } else {
+      conv::run_weights(std::get<conv::WeightsPlan>(plan_), src, diff_dst, diff_weights,
+                        args.workspace);
+    }
+  }
+
+ private:
+  std::variant<conv::WeightsPlan, conv::DepthwiseWeightsPlan> plan_;
+};
+
+std::unique_ptr<Kernel> make_forward(const Problem& problem, std::span<const Layout>) {
+  return std::make_unique<ConvGather>(
+      conv::forward_geometry(attributes_of(problem), problem.input(0).shape,
+                             problem.output(0).shape),
+      problem);
+}
+
+std::unique_ptr<Kernel> make_backward_data(const Problem& problem, std::span<const Layout>) {
+  return std::make_unique<ConvGather>(
+      conv::backward_data_geometry(attributes_of(problem), problem.input(0).shape,
+                                   problem.output(0).shape),
+      problem);
+}
+
+std::unique_ptr<Kernel> make_backward_weights(const Problem& problem, std::span<const Layout>) {
+  return std::make_unique<ConvWeights>(conv::forward_geometry(
+      attributes_of(problem), problem.input(0).shape, problem.input(1).shape));
+}
+
+// conv2d, then bias or activation or both, as far as nobody else needs what lies between.
+std::vector<NodeId> match_epilogue(const Graph& graph, NodeId first) {
+  if (graph.node(first).kind != OpKind::conv2d) return {};
+  std::vector<NodeId> nodes = {first};
+  for (const OpKind wanted : {OpKind::bias, OpKind::activation}) {
+    const NodeId user = sole_user(graph, graph.node(nodes.back()).outputs[0]);
+    if (user != kNoNode && graph.node(user).kind == wanted) nodes.push_back(user);
+  }
+  if (nodes.size() == 1) return {};
+  return nodes;
+}
+
+constexpr KernelRow kRows[] = {
+    {"conv2d_epilogue", match_epilogue, refuse_other_than_f32, make_forward},
+    {"conv2d", match_one<OpKind::conv2d>, refuse_other_than_f32, make_forward},
+    {"conv2d_backward_data", match_one<OpKind::conv2d_backward_data>, refuse_other_than_f32,
+     make_backward_data},
+    {"conv2d_backward_weights", match_one<OpKind::conv2d_backward_weights>, refuse_other_than_f32,
+     make_backward_weights},
+};
+
+}  // namespace
+
+std::span<const KernelRow> conv_rows() { return kRows; }
+
+}  // namespace ridgeline::native

@@ -1,0 +1,62 @@
+#pragma once
+
+// The project's one way to use several cores: OpenMP, whose threads oneDNN shares; plain threads in
+// the ThreadSanitizer build, where GCC's OpenMP runtime raises false alarms.
+
+#include <algorithm>
+#include <cstdint>
+
+#ifdef RIDGELINE_STD_THREADS
+#include <functional>
+#else
+#include <omp.h>
+#endif
+
+namespace ridgeline {
+
+// Threads used from now on; 0 means one per available core.
+void set_thread_count(int threads);
+[[nodiscard]] int thread_count();
+
+#ifdef RIDGELINE_STD_THREADS
+void run_on_threads(int threads, const std::function<void(int, int)>& body);
+#endif
+
+// Calls body(thread, threads) once on each of thread_count() threads.
+template <typename Body>
+void parallel(Body&& body) {
+#ifdef RIDGELINE_STD_THREADS
+  run_on_threads(thread_count(), body);
+#else
+#pragma omp parallel num_threads(thread_count())
+  body(omp_get_thread_num(), omp_get_num_threads());
+#endif
+}
+
+struct Range {
+  std::int64_t begin = 0, end = 0;
+};
+
+// The part of [0, count) that falls to one thread: contiguous, as even as possible, the same for
+// every call, so that results do not depend on timing.
+[[nodiscard]] inline Range share_of(std::int64_t count, int thread, int threads) {
+  const std::int64_t base = count / threads, rest = count % threads;
+  const std::int64_t begin = thread * base + std::min<std::int64_t>(thread, rest);
+  return {begin, begin + base + (thread < rest ? 1 : 0)};
+}
+
+// Calls body(begin, end) on disjoint ranges covering [0, count). Runs in the calling thread when
+// there are fewer than `grain` items to a thread.
+template <typename Body>
+void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) {
+  if (count <= grain || thread_count() == 1) {
+    if (count > 0) body(std::int64_t{0}, count);
+    return;
+  }
+  parallel([&](int thread, int threads) {
+    const Range range = share_of(count, thread, threads);
+    if (range.begin < range.end) body(range.begin, range.end);
+  });
+}
+
+}  // namespace ridgeline

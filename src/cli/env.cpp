@@ -1,0 +1,97 @@
+// ridgeline env: what this machine and this build are.
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "lab/environment.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number_or_null(double number) { return number > 0.0 ? Json(number) : Json(nullptr); }
+
+std::string environment_json(const Environment& env) {
+  Json caches = Json::array();
+  for (const CacheInfo& cache : env.caches) {
+    caches.push_back({{"level", cache.level},
+                      {"type", cache.type},
+                      {"bytes", cache.bytes},
+                      {"shared_by", cache.shared_by}});
+  }
+  Json libraries = Json::object();
+  for (const auto& [name, version] : env.libraries) libraries[name] = version;
+  const Json document = {{"host", env.host},
+                         {"cpu",
+                          {{"model", env.cpu},
+                           {"sockets", env.sockets},
+                           {"cores", env.cores},
+                           {"processors", env.processors},
+                           {"usable_processors", env.usable_processors},
+                           {"max_mhz", number_or_null(env.max_mhz)},
+                           {"vector_extensions", env.vector_extensions},
+                           {"caches", std::move(caches)}}},
+                         {"memory_bytes", env.memory_bytes},
+                         {"available_bytes", env.available_bytes},
+                         {"os", env.os},
+                         {"kernel", env.kernel},
+                         {"version", env.version},
+                         {"revision", env.revision},
+                         {"compiler", env.compiler},
+                         {"flags", env.flags},
+                         {"build_type", env.build_type},
+                         {"libraries", std::move(libraries)}};
+  return document.dump(2) + '\n';
+}
+
+std::string environment_text(const Environment& env) {
+  std::string text;
+  const auto line = [&](const std::string& name, const std::string& value) {
+    text += fmt::format("{:<16}{}\n", name, value.empty() ? "n/a" : value);
+  };
+  const auto or_na = [](int number) {
+    return number > 0 ? fmt::format("{}", number) : std::string("n/a");
+  };
+  line("host", env.host);
+  line("cpu", env.cpu);
+  line("processors",
+       fmt::format("{} sockets, {} cores, {} processors, {} usable here", or_na(env.sockets),
+                   or_na(env.cores), or_na(env.processors), or_na(env.usable_processors)));
+  line("highest clock", env.max_mhz > 0.0 ? fmt::format("{:.0f} MHz", env.max_mhz) : "");
+  line("vector units", joined(env.vector_extensions, " "));
+  for (const CacheInfo& cache : env.caches) {
+    line(fmt::format("L{} {}", cache.level, cache.type),
+         fmt::format("{}, shared by {}", bytes_text(cache.bytes), cache.shared_by));
+  }
+  line("memory", fmt::format("{}, {} available", bytes_text(env.memory_bytes),
+                             bytes_text(env.available_bytes)));
+  line("system", env.os);
+  line("kernel", env.kernel);
+  line("ridgeline", fmt::format("{} ({}), {}", env.version, env.revision, env.build_type));
+  line("compiler", fmt::format("{}, {}", env.compiler, env.flags));
+  for (const auto& [name, version] : env.libraries) line(name, version);
+  return text;
+}
+
+}  // namespace
+
+void add_env(CLI::App& program, Action& action) {
+  auto as_json = std::make_shared<bool>(false);
+  CLI::App* command = program.add_subcommand("env", "Tell what this machine and this build are");
+  command->add_flag("--json", *as_json, "Print one JSON document");
+  command->footer("Example:\n  ridgeline env");
+  command->callback([as_json, &action] {
+    action = [as_json] {
+      const Environment env = read_environment();
+      print(*as_json ? environment_json(env) : environment_text(env));
+      return 0;
+    };
+  });
+}
+
+}  // namespace ridgeline::cli

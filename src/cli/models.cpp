@@ -1,0 +1,67 @@
+// ridgeline models: the model zoo.
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "train/step_runner.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::int64_t parameters_of(const ModelInfo& model) {
+  StepSpec spec;
+  spec.model.name = std::string(model.name);
+  spec.batch = 1;
+  return count_parameters(evaluation_graph(spec).parameters);
+}
+
+int run_models(bool as_json) {
+  if (as_json) {
+    Json models = Json::array();
+    for (const ModelInfo& model : all_models()) {
+      Json options = Json::array();
+      for (const ModelOption& option : model.options) {
+        options.push_back(
+            {{"name", option.name}, {"default", option.fallback}, {"meaning", option.meaning}});
+      }
+      models.push_back({{"name", model.name},
+                        {"description", model.description},
+                        {"parameters", parameters_of(model)},
+                        {"options", std::move(options)}});
+    }
+    print(Json{{"models", std::move(models)}}.dump(2) + '\n');
+    return 0;
+  }
+  TextTable table({"model", "parameters", "description"}, "lrl");
+  for (const ModelInfo& model : all_models()) {
+    table.add_row({std::string(model.name), count_text(parameters_of(model)),
+                   std::string(model.description)});
+  }
+  std::string text = table.text();
+  for (const ModelInfo& model : all_models()) {
+    text += fmt::format("\noptions of {} (--set NAME=VALUE)\n", model.name);
+    for (const ModelOption& option : model.options) {
+      text += fmt::format("  {:<12}{:<8}{}\n", option.name, option.fallback, option.meaning);
+    }
+  }
+  print(text + "\nParameters are those of the default options, 1x28x28 images and 10 classes.\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_models(CLI::App& program, Action& action) {
+  auto as_json = std::make_shared<bool>(false);
+  CLI::App* command = program.add_subcommand("models", "List the models and their options");
+  command->add_flag("--json", *as_json, "Print one JSON document");
+  command->footer("Example:\n  ridgeline models");
+  command->callback([as_json, &action] { action = [as_json] { return run_models(*as_json); }; });
+}
+
+}  // namespace ridgeline::cli

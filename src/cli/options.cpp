@@ -1,0 +1,265 @@
+#include "cli/options.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "backends/registry.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/suggest.h"
+#include "base/text.h"
+
+namespace ridgeline::cli {
+namespace {
+
+constexpr std::int64_t kLargestBatch = std::numeric_limits<std::int32_t>::max();
+constexpr int kMostThreads = 4096;
+
+std::vector<std::string_view> pieces_of(std::string_view text, char separator) {
+  std::vector<std::string_view> pieces;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    pieces.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return pieces;
+    text.remove_prefix(end + 1);
+  }
+}
+
+template <typename Number>
+bool parse_whole(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+void add_output_options(CLI::App& command, OutputOptions& options, const char* csv_meaning) {
+  command.add_flag("--json", options.json, "Print one JSON document, messages on standard error");
+  command.add_option("--csv", options.csv, csv_meaning)->type_name("FILE");
+}
+
+void add_run_options(CLI::App& command, RunOptions& options, const char* backend_meaning) {
+  command.add_option("MODEL,--model", options.model, "Model, see 'ridgeline models'");
+  command.add_option("--set", options.settings, "Set an option of the model, repeatable")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--init", options.init, "Initial weights: pytorch or he")
+      ->capture_default_str();
+  command.add_option("--backend", options.backend, backend_meaning)->capture_default_str();
+  command.add_option("--device", options.device, "Device")->capture_default_str();
+  command.add_option("--precision", options.precision, "Precision; the cpu computes in fp32")
+      ->capture_default_str();
+  command.add_option("--batch", options.batch, "Samples in a step")->capture_default_str();
+  command.add_option("--classes", options.classes, "Classes; labels must lie below")
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Seed of weights, data order and dropout")
+      ->capture_default_str();
+  command.add_option("--threads", options.threads, "Threads; 0: one for each usable processor")
+      ->capture_default_str();
+  command.add_option("--no-pass", options.disabled_passes, "Switch a pass of planning off")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_flag("--print-plan", options.print_plan, "Print the plan of the training step first");
+  command.add_flag("--explain", options.explain, "The same, and why other kernels were refused");
+}
+
+void add_optimizer_options(CLI::App& command, OptimizerOptions& options) {
+  command.add_option("--optimizer", options.name, "sgd, adam or adamw")->capture_default_str();
+  command
+      .add_option("--lr", options.learning_rate, "Learning rate [sgd: 0.01, adam and adamw: 0.001]")
+      ->type_name("RATE");
+  command.add_option("--momentum", options.momentum, "Momentum of sgd")->capture_default_str();
+  command.add_flag("--nesterov", options.nesterov, "Nesterov's momentum for sgd");
+  command
+      .add_option("--weight-decay", options.weight_decay,
+                  "Weight decay [sgd and adam: 0, adamw: 0.01]")
+      ->type_name("DECAY");
+  command.add_option("--label-smoothing", options.label_smoothing, "Label smoothing of the loss")
+      ->capture_default_str();
+}
+
+std::string known_names(std::string_view name, std::span<const std::string_view> names) {
+  const std::string guess = did_you_mean(name, names);
+  return (guess.empty() ? "." : guess) + " Known: " + joined(names, ", ");
+}
+
+std::size_t choice_of(const char* option, const std::string& value,
+                      std::span<const std::string_view> names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == value) return i;
+  }
+  bad_input("{}: unknown value '{}'{}", option, value, known_names(value, names));
+}
+
+void apply(const RunOptions& options) {
+  if (options.model.empty()) {
+    std::vector<std::string_view> names;
+    for (const ModelInfo& model : all_models()) names.push_back(model.name);
+    bad_input("no model given; known: {}", joined(names, ", "));
+  }
+  static constexpr std::array<std::string_view, 4> kPrecisions = {"fp32", "tf32", "bf16", "fp16"};
+  if (choice_of("--precision", options.precision, kPrecisions) != 0) {
+    bad_input("--precision {}: the kernels of device {} compute in fp32 only", options.precision,
+              options.device);
+  }
+  if (options.batch < 1 || options.batch > kLargestBatch) {
+    bad_input("--batch {}: must lie between 1 and {}", options.batch, kLargestBatch);
+  }
+  if (options.classes < 2 || options.classes > kLargestBatch) {
+    bad_input("--classes {}: must be at least 2", options.classes);
+  }
+  if (options.seed < 0) bad_input("--seed {}: must not be negative", options.seed);
+  if (options.threads < 0 || options.threads > kMostThreads) {
+    bad_input("--threads {}: must lie between 0 and {}", options.threads, kMostThreads);
+  }
+  set_thread_count(options.threads);
+}
+
+ModelConfig model_config(const RunOptions& options) {
+  ModelConfig model;
+  model.name = options.model;
+  model.classes = options.classes;
+  static constexpr std::array<std::string_view, 2> kSchemes = {"pytorch", "he"};
+  model.init =
+      choice_of("--init", options.init, kSchemes) == 0 ? InitScheme::pytorch : InitScheme::he;
+  for (const std::string& setting : options.settings) {
+    const std::size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      bad_input("--set {}: expected NAME=VALUE, for example --set hidden=64", setting);
+    }
+    model.options[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  check_config(model);
+  return model;
+}
+
+PlanRequest plan_request(const RunOptions& options, const std::string& backend) {
+  if (backend != "auto") (void)providers_of(backend);
+  return {backend, options.disabled_passes, default_choice_cache()};
+}
+
+OptimizerAttributes optimizer_attributes(const OptimizerOptions& options) {
+  static constexpr std::array<std::string_view, 3> kNames = {"sgd", "adam", "adamw"};
+  const std::size_t choice = choice_of("--optimizer", options.name, kNames);
+  const double decay = options.weight_decay.value_or(choice == 2 ? 0.01 : 0.0);
+  if (!(decay >= 0.0 && std::isfinite(decay))) {
+    bad_input("--weight-decay {}: must not be negative", decay);
+  }
+  if (!(options.momentum >= 0.0 && options.momentum < 1.0)) {
+    bad_input("--momentum {}: must be at least 0 and below 1", options.momentum);
+  }
+  if (choice == 0) {
+    if (options.nesterov && options.momentum == 0.0) {
+      bad_input("--nesterov needs --momentum above 0");
+    }
+    return SgdAttributes{
+        .momentum = options.momentum, .weight_decay = decay, .nesterov = options.nesterov};
+  }
+  if (options.momentum != 0.0 || options.nesterov) {
+    bad_input("--momentum and --nesterov belong to sgd, not to {}", options.name);
+  }
+  return AdamAttributes{.weight_decay = decay, .decoupled = choice == 2};
+}
+
+double learning_rate(const OptimizerOptions& options) {
+  const double rate = options.learning_rate.value_or(options.name == "sgd" ? 0.01 : 0.001);
+  if (!(rate >= 0.0 && std::isfinite(rate))) bad_input("--lr {}: must not be negative", rate);
+  return rate;
+}
+
+std::string optimizer_text(const OptimizerAttributes& attributes, double rate) {
+  if (const auto* sgd = std::get_if<SgdAttributes>(&attributes)) {
+    std::string text = fmt::format("sgd, lr {}", rate);
+    if (sgd->momentum > 0.0) text += fmt::format(", momentum {}", sgd->momentum);
+    if (sgd->nesterov) text += " (nesterov)";
+    if (sgd->weight_decay > 0.0) text += fmt::format(", weight decay {}", sgd->weight_decay);
+    return text;
+  }
+  const auto& adam = std::get<AdamAttributes>(attributes);
+  std::string text = fmt::format("{}, lr {}", adam.decoupled ? "adamw" : "adam", rate);
+  if (adam.weight_decay > 0.0) text += fmt::format(", weight decay {}", adam.weight_decay);
+  return text;
+}
+
+void fit_to_data(ModelConfig& model, const Dataset& data) {
+  model.channels = data.channels;
+  model.height = data.height;
+  model.width = data.width;
+  model.classes = data.classes;
+}
+
+std::string ImageSize::text() const { return fmt::format("{}x{}x{}", channels, height, width); }
+
+ImageSize parse_image(const std::string& text) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string_view piece : pieces_of(text, 'x')) {
+    std::int64_t number = 0;
+    if (!parse_whole(piece, number) || number < 1 || number > 65536) numbers.assign(4, 0);
+    numbers.push_back(number);
+  }
+  switch (numbers.size()) {
+    case 1:
+      return {1, numbers[0], numbers[0]};
+    case 2:
+      return {1, numbers[0], numbers[1]};
+    case 3:
+      return {numbers[0], numbers[1], numbers[2]};
+    default:
+      break;
+  }
+  bad_input("--image '{}': expected a size such as 28, 28x28 or 1x28x28", text);
+}
+
+void set_normalisation(StepSpec& step, const std::string& text) {
+  const auto channels = static_cast<std::size_t>(step.model.channels);
+  if (text == "unit") {
+    step.mean.clear();
+    step.deviation.clear();
+    return;
+  }
+  if (text == "mnist") {
+    step.mean.assign(channels, 0.1307);
+    step.deviation.assign(channels, 0.3081);
+    return;
+  }
+  std::vector<double> numbers;
+  for (const std::string_view piece : pieces_of(text, ',')) {
+    double number = 0.0;
+    if (!parse_whole(piece, number)) {
+      bad_input(
+          "--normalize '{}': expected unit, mnist, or the mean and the deviation of each "
+          "channel, such as 0.1307,0.3081",
+          text);
+    }
+    numbers.push_back(number);
+  }
+  if (numbers.size() != 2 * channels) {
+    bad_input(
+        "--normalize '{}': {} numbers, but images of {} channels need {}: the means, then the "
+        "deviations",
+        text, numbers.size(), channels, 2 * channels);
+  }
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(channels);
+  step.mean.assign(numbers.begin(), middle);
+  step.deviation.assign(middle, numbers.end());
+  for (const double deviation : step.deviation) {
+    if (!(deviation > 0.0)) bad_input("--normalize '{}': a deviation must be above 0", text);
+  }
+}
+
+std::string normalisation_text(const StepSpec& step) {
+  if (step.mean.empty()) return "pixels / 255, in [0, 1]";
+  std::string means, deviations;
+  for (std::size_t c = 0; c < step.mean.size(); ++c) {
+    means += fmt::format("{}{}", c > 0 ? "," : "", step.mean[c]);
+    deviations += fmt::format("{}{}", c > 0 ? "," : "", step.deviation[c]);
+  }
+  return fmt::format("(pixels / 255 - {}) / {}", means, deviations);
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,91 @@
+#pragma once
+
+// Options that several commands share, under the same names everywhere, and what becomes of them.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/dataset.h"
+#include "plan/auto.h"
+#include "train/step_graph.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ridgeline::cli {
+
+// --json and --csv.
+struct OutputOptions {
+  bool json = false;
+  std::string csv;
+};
+void add_output_options(CLI::App& command, OutputOptions& options, const char* csv_meaning);
+
+// What to compute and who computes it.
+struct RunOptions {
+  std::string model;
+  std::vector<std::string> settings;  // NAME=VALUE
+  std::string init = "pytorch";
+  std::string backend = "native";
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  std::int64_t batch = 64;
+  std::int64_t classes = 10;
+  std::int64_t seed = 0;
+  int threads = 0;
+  std::vector<std::string> disabled_passes;
+  bool print_plan = false, explain = false;
+};
+// MODEL, --model, --set, --init, --backend, --device, --precision, --batch, --classes, --seed,
+// --threads, --no-pass, --print-plan, --explain.
+void add_run_options(CLI::App& command, RunOptions& options, const char* backend_meaning);
+
+struct OptimizerOptions {
+  std::string name = "sgd";
+  std::optional<double> learning_rate;  // nothing: the optimizer's usual one
+  double momentum = 0.0;
+  bool nesterov = false;
+  std::optional<double> weight_decay;  // nothing: the optimizer's usual one
+  double label_smoothing = 0.0;
+};
+// --optimizer, --lr, --momentum, --nesterov, --weight-decay, --label-smoothing.
+void add_optimizer_options(CLI::App& command, OptimizerOptions& options);
+
+// Checks what no deeper layer would check, and sets the thread count.
+void apply(const RunOptions& options);
+
+[[nodiscard]] ModelConfig model_config(const RunOptions& options);
+// Throws bad_input for an unknown or unavailable backend.
+[[nodiscard]] PlanRequest plan_request(const RunOptions& options, const std::string& backend);
+[[nodiscard]] OptimizerAttributes optimizer_attributes(const OptimizerOptions& options);
+[[nodiscard]] double learning_rate(const OptimizerOptions& options);
+[[nodiscard]] std::string optimizer_text(const OptimizerAttributes& attributes, double rate);
+
+// Fits a model to images: channels, height, width and classes of the data.
+void fit_to_data(ModelConfig& model, const Dataset& data);
+
+// "28", "28x28" or "1x28x28".
+struct ImageSize {
+  std::int64_t channels = 1, height = 28, width = 28;
+  [[nodiscard]] std::string text() const;  // "1x28x28"
+};
+[[nodiscard]] ImageSize parse_image(const std::string& text);
+
+// "unit", "mnist" or MEAN,...,DEVIATION,... for each channel: sets mean and deviation of the step.
+void set_normalisation(StepSpec& step, const std::string& text);
+[[nodiscard]] std::string normalisation_text(const StepSpec& step);
+
+// "; did you mean 'b'? Known: a, b, c": the end of a message about an unknown name.
+[[nodiscard]] std::string known_names(std::string_view name,
+                                      std::span<const std::string_view> names);
+
+// The position of a value in a fixed list; bad_input with the nearest name when it is not there.
+[[nodiscard]] std::size_t choice_of(const char* option, const std::string& value,
+                                    std::span<const std::string_view> names);
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+// Where results go: files that appear whole or not at all, and standard output.
+
+#include <string>
+
+namespace ridgeline::cli {
+
+// Throws bad_input when a file cannot be written at `path`; leaves nothing behind. An empty path
+// asks for no file. Commands call it before they begin to work.
+void check_writable(const std::string& path);
+
+// Writes beside and renames, so that no reader ever sees half a file. Throws a failure.
+void write_file_atomically(const std::string& path, const std::string& contents);
+
+// To standard output, at once. Throws a failure when it cannot be written.
+void print(const std::string& text);
+
+// A cell of a CSV file, quoted where it must be.
+[[nodiscard]] std::string csv_cell(const std::string& text);
+
+// "98.12%"
+[[nodiscard]] std::string percent_text(double share);
+
+}  // namespace ridgeline::cli

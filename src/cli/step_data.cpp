@@ -1,0 +1,63 @@
+#include "cli/step_data.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "data/catalog.h"
+#include "data/synthetic.h"
+#include "train/step_runner.h"
+
+namespace ridgeline::cli {
+
+void add_step_data_options(CLI::App& command, StepDataOptions& options) {
+  command
+      .add_option("--data", options.data,
+                  "synthetic, or data as 'train' takes it; the first samples are used")
+      ->capture_default_str();
+  command.add_option("--image", options.image, "Size of synthetic images [1x28x28]")
+      ->type_name("CxHxW");
+  command
+      .add_option("--normalize", options.normalize, "unit, mnist or MEAN,DEVIATION, as in 'train'")
+      ->capture_default_str();
+}
+
+Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOptions& run,
+                     std::span<const PlanRequest> requests, std::int64_t samples, Device& device) {
+  const bool synthetic = options.data == "synthetic";
+  const auto seed = static_cast<std::uint64_t>(run.seed);
+  Dataset data;
+  if (synthetic) {
+    const ImageSize image = parse_image(options.image.empty() ? "1x28x28" : options.image);
+    step.model.channels = image.channels;
+    step.model.height = image.height;
+    step.model.width = image.width;
+  } else {
+    if (!options.image.empty()) {
+      bad_input("--image {}: only for synthetic data; '{}' has its own size", options.image,
+                options.data);
+    }
+    data = load_dataset(options.data,
+                        {.classes = static_cast<std::int32_t>(run.classes), .seed = seed})
+               .train;
+    fit_to_data(step.model, data);
+    if (data.count() < step.batch) {
+      bad_input("batch {} is larger than the data; it must lie between 1 and {}", step.batch,
+                data.count());
+    }
+  }
+  set_normalisation(step, options.normalize);
+  check_training_memory(device, step, requests);
+  if (synthetic) {
+    data = make_synthetic({.channels = step.model.channels,
+                           .height = step.model.height,
+                           .width = step.model.width,
+                           .classes = static_cast<std::int32_t>(run.classes),
+                           .count = samples,
+                           .test_count = 1,
+                           .seed = seed})
+               .train;
+  }
+  return data;
+}
+
+}  // namespace ridgeline::cli

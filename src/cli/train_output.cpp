@@ -1,0 +1,271 @@
+#include "cli/train_output.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+std::string percent_or_na(const std::optional<double>& share) {
+  return share ? percent_text(*share) : "n/a";
+}
+
+std::string class_name(const Dataset& data, std::int64_t label) {
+  const auto index = static_cast<std::size_t>(label);
+  return index < data.class_names.size() ? data.class_names[index] : fmt::format("{}", label);
+}
+
+std::string confusion_text(const ConfusionMatrix& matrix, const Dataset& data) {
+  std::vector<std::string> header = {"true \\ predicted"};
+  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
+    header.push_back(fmt::format("{}", label));
+  }
+  for (const char* column : {"samples", "precision", "recall"}) header.emplace_back(column);
+  TextTable table(header, 'l' + std::string(header.size() - 1, 'r'));
+  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
+    const std::string name = class_name(data, label);
+    const std::string number = fmt::format("{}", label);
+    std::vector<std::string> row = {name == number ? number : fmt::format("{} {}", number, name)};
+    for (std::int64_t p = 0; p < matrix.classes(); ++p) {
+      row.push_back(fmt::format("{}", matrix.count(label, p)));
+    }
+    row.push_back(fmt::format("{}", matrix.support(label)));
+    row.push_back(percent_or_na(matrix.precision(label)));
+    row.push_back(percent_or_na(matrix.recall(label)));
+    table.add_row(std::move(row));
+  }
+  return table.text();
+}
+
+Json confusion_json(const ConfusionMatrix& matrix, const Dataset& data) {
+  Json counts = Json::array(), classes = Json::array();
+  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
+    Json row = Json::array();
+    for (std::int64_t p = 0; p < matrix.classes(); ++p) row.push_back(matrix.count(label, p));
+    counts.push_back(std::move(row));
+    classes.push_back({{"class", label},
+                       {"name", class_name(data, label)},
+                       {"samples", matrix.support(label)},
+                       {"precision", or_null(matrix.precision(label))},
+                       {"recall", or_null(matrix.recall(label))}});
+  }
+  return {{"counts", std::move(counts)}, {"classes", std::move(classes)}};
+}
+
+Json epoch_json(const EpochResult& epoch) {
+  return {{"epoch", epoch.epoch},
+          {"train_loss", epoch.train_loss},
+          {"train_accuracy", epoch.train_accuracy},
+          {"test_loss", or_null(epoch.test_loss)},
+          {"test_accuracy", or_null(epoch.test_accuracy)},
+          {"seconds", epoch.seconds},
+          {"samples", epoch.samples},
+          {"samples_per_second", epoch.samples_per_second()},
+          {"data_wait_seconds", epoch.data_wait_seconds},
+          {"evaluation_seconds", epoch.evaluation_seconds},
+          {"complete", epoch.complete}};
+}
+
+const char* last_batch_name(LastBatch policy) {
+  switch (policy) {
+    case LastBatch::smaller:
+      return "smaller";
+    case LastBatch::drop:
+      return "drop";
+    case LastBatch::repeat:
+      return "repeat";
+  }
+  return "?";
+}
+
+std::string shares_text(const ProviderShares& shares) {
+  std::string text;
+  for (const auto& [provider, share] : shares) {
+    text += fmt::format("{}{} {:.1f}%", text.empty() ? "" : ", ", provider, 100.0 * share);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string header_text(const TrainReport& report) {
+  const TrainConfig& config = *report.config;
+  const Dataset& train = report.data->train;
+  std::string options;
+  for (const auto& [name, value] : config.step.model.options) {
+    options += fmt::format(", {}={}", name, value);
+  }
+  std::string text;
+  text += fmt::format("model      {}{}, {} parameters\n", config.step.model.name, options,
+                      count_text(report.parameters));
+  text +=
+      fmt::format("data       {}: {}; {} train, {} test, {}x{}x{}, {} classes\n", train.name,
+                  train.source, count_text(train.count()), count_text(report.data->test.count()),
+                  train.channels, train.height, train.width, train.classes);
+  text += fmt::format("input      {}{}\n", normalisation_text(config.step),
+                      config.step.flip ? ", flipped at random" : "");
+  text += fmt::format("backend    {} on {}, {} thread{}, {}, seed {}\n", config.plan.backend,
+                      report.device, report.threads, report.threads == 1 ? "" : "s",
+                      report.precision, config.seed);
+  if (config.full_batch) {
+    text += fmt::format("training   full batch of {}, {} iterations, {}\n",
+                        count_text(config.step.batch), config.epochs,
+                        optimizer_text(config.step.optimizer, config.learning_rate));
+  } else {
+    text += fmt::format("training   batch {} (last batch: {}), {} epoch{}, {}\n", config.step.batch,
+                        last_batch_name(config.last_batch), config.epochs,
+                        config.epochs == 1 ? "" : "s",
+                        optimizer_text(config.step.optimizer, config.learning_rate));
+  }
+  if (config.step.label_smoothing > 0.0) {
+    text += fmt::format("           label smoothing {}\n", config.step.label_smoothing);
+  }
+  text += fmt::format("memory     {} state + {} scratch\n", bytes_text(report.state_bytes),
+                      bytes_text(report.scratch_bytes));
+  text += fmt::format("set-up     data {}, plans {}\n", duration_text(report.load_seconds),
+                      duration_text(report.setup_seconds));
+  return text;
+}
+
+std::string table_header(const TrainConfig& config) {
+  const std::string names =
+      fmt::format("{:>9}  {:>10}  {:>9}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>9}\n",
+                  config.full_batch ? "iteration" : "epoch", "train loss", "train acc", "test loss",
+                  "test acc", "time", "samples/s", "data wait", "test time");
+  std::string line;
+  for (const int width : {9, 10, 9, 9, 9, 10, 11, 9, 9}) {
+    line += (line.empty() ? "" : "  ") + std::string(static_cast<std::size_t>(width), '-');
+  }
+  return names + line + '\n';
+}
+
+std::string table_row(const EpochResult& epoch) {
+  return fmt::format("{:>9}  {:>10.4f}  {:>9}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>9}{}\n",
+                     epoch.epoch, epoch.train_loss, percent_text(epoch.train_accuracy),
+                     epoch.test_loss ? fmt::format("{:.4f}", *epoch.test_loss) : "n/a",
+                     percent_or_na(epoch.test_accuracy), duration_text(epoch.seconds),
+                     count_text(std::llround(epoch.samples_per_second())),
+                     epoch.data_wait_seconds > 0.0 ? duration_text(epoch.data_wait_seconds) : "0 s",
+                     epoch.test_accuracy ? duration_text(epoch.evaluation_seconds) : "n/a",
+                     epoch.complete ? "" : "  interrupted");
+}
+
+std::string summary_text(const TrainReport& report) {
+  const TrainResult& result = report.result;
+  std::string text = "\n";
+  if (report.confusion) text += confusion_text(*report.confusion, report.data->test) + '\n';
+  const char* unit = report.config->full_batch ? "iteration" : "epoch";
+  text += fmt::format("final test accuracy  {}\n", percent_or_na(result.final_test_accuracy));
+  if (report.config->target_accuracy) {
+    const std::string target = percent_text(*report.config->target_accuracy);
+    text += result.target ? fmt::format(
+                                "target {}        reached at {} {}, after {} of training ({} with "
+                                "evaluations)\n",
+                                target, unit, result.target->epoch,
+                                duration_text(result.target->training_seconds),
+                                duration_text(result.target->total_seconds))
+                          : fmt::format("target {}        not reached\n", target);
+  }
+  text +=
+      fmt::format("training time        {} in {} steps (first step {}), {} with evaluations\n",
+                  duration_text(result.training_seconds), count_text(result.steps),
+                  duration_text(result.first_step_seconds), duration_text(result.total_seconds));
+  if (!report.providers.empty()) {
+    text += fmt::format("providers            {} (of a step's time, each kernel timed alone)\n",
+                        shares_text(report.providers));
+  }
+  if (result.interrupted) text += "interrupted: these are the results so far\n";
+  return text;
+}
+
+std::string train_json(const TrainReport& report) {
+  const TrainConfig& config = *report.config;
+  const TrainResult& result = report.result;
+  const Dataset& train = report.data->train;
+  Json epochs = Json::array();
+  for (const EpochResult& epoch : result.epochs) epochs.push_back(epoch_json(epoch));
+  Json document = {
+      {"model", config.step.model.name},
+      {"options", config.step.model.options},
+      {"parameters", report.parameters},
+      {"data",
+       {{"name", train.name},
+        {"source", train.source},
+        {"train_samples", train.count()},
+        {"test_samples", report.data->test.count()},
+        {"image", fmt::format("{}x{}x{}", train.channels, train.height, train.width)},
+        {"classes", train.classes},
+        {"normalisation", normalisation_text(config.step)},
+        {"flip", config.step.flip}}},
+      {"backend", config.plan.backend},
+      {"device", report.device},
+      {"precision", report.precision},
+      {"threads", report.threads},
+      {"seed", config.seed},
+      {"batch", config.step.batch},
+      {"full_batch", config.full_batch},
+      {"last_batch", last_batch_name(config.last_batch)},
+      {"optimizer", optimizer_text(config.step.optimizer, config.learning_rate)},
+      {"learning_rate", config.learning_rate},
+      {"label_smoothing", config.step.label_smoothing},
+      {"state_bytes", report.state_bytes},
+      {"scratch_bytes", report.scratch_bytes},
+      {"load_seconds", report.load_seconds},
+      {"setup_seconds", report.setup_seconds},
+      {"first_step_seconds", result.first_step_seconds},
+      {"training_seconds", result.training_seconds},
+      {"total_seconds", result.total_seconds},
+      {"steps", result.steps},
+      {"epochs", std::move(epochs)},
+      {"final_test_accuracy", or_null(result.final_test_accuracy)},
+      {"final_test_loss", or_null(result.final_test_loss)},
+      {"target_accuracy", or_null(config.target_accuracy)},
+      {"target_reached", result.target ? Json{{"epoch", result.target->epoch},
+                                              {"training_seconds", result.target->training_seconds},
+                                              {"total_seconds", result.target->total_seconds}}
+                                       : Json(nullptr)},
+      {"interrupted", result.interrupted},
+      {"warnings", result.warnings},
+      {"error", report.error.empty() ? Json(nullptr) : Json(report.error)},
+      {"kernels", report.kernels}};
+  Json shares = Json::object();
+  for (const auto& [provider, share] : report.providers) shares[provider] = share;
+  document["provider_shares"] = std::move(shares);
+  if (report.confusion) {
+    document["confusion"] = confusion_json(*report.confusion, report.data->test);
+  }
+  return document.dump(2) + '\n';
+}
+
+std::string train_csv(const TrainReport& report) {
+  const TrainConfig& config = *report.config;
+  std::string text =
+      "model,backend,device,batch,precision,threads,seed,epoch,train_loss,train_accuracy,test_loss,"
+      "test_accuracy,seconds,samples,samples_per_second,data_wait_seconds,evaluation_seconds\n";
+  const auto number_or_nothing = [](const std::optional<double>& value) {
+    return value ? fmt::format("{}", *value) : std::string();
+  };
+  for (const EpochResult& epoch : report.result.epochs) {
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", config.step.model.name,
+                    config.plan.backend, report.device, config.step.batch, report.precision,
+                    report.threads, config.seed, epoch.epoch, epoch.train_loss,
+                    epoch.train_accuracy, number_or_nothing(epoch.test_loss),
+                    number_or_nothing(epoch.test_accuracy), epoch.seconds, epoch.samples,
+                    epoch.samples_per_second(), epoch.data_wait_seconds, epoch.evaluation_seconds);
+  }
+  return text;
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,167 @@
+// ridgeline verify: one backend against another, value by value.
+
+#include "lab/verify.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/step_data.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct VerifyOptions {
+  RunOptions run;
+  OptimizerOptions optimizer;
+  StepDataOptions data;
+  OutputOptions output;
+  std::string against = "reference";
+  std::int64_t steps = 1;
+  double tolerance = 1e-4;
+};
+
+std::string error_text(double error) { return fmt::format("{:.2e}", error); }
+
+std::string verify_text(const VerifyResult& result, const VerifyConfig& config) {
+  TextTable table({"phase", "value", "shape", config.tested.backend, config.against.backend,
+                   "max error", "rms error", ""},
+                  "lllllrrl");
+  for (std::size_t i = 0; i < result.values.size(); ++i) {
+    const VerifiedValue& value = result.values[i];
+    const bool beyond = !(value.worst.max_relative <= config.tolerance);
+    std::string mark = beyond ? "beyond tolerance" : "";
+    if (result.first_divergence == i) {
+      mark = fmt::format("<- first divergence, step {}", result.divergence_step);
+    }
+    table.add_row({std::string(name_of(value.phase)), value.name, value.shape.text(),
+                   value.tested_kernel, value.other_kernel, error_text(value.worst.max_relative),
+                   error_text(value.worst.rms_relative), mark});
+  }
+  std::string text = fmt::format(
+      "{} against {}: {}, batch {}, {} step{}; errors are relative to the largest element\n\n{}\n",
+      config.tested.backend, config.against.backend, config.step.model.name, config.step.batch,
+      config.steps, config.steps == 1 ? "" : "s", table.text());
+  const std::size_t alone = result.only_tested.size() + result.only_other.size();
+  text += fmt::format("{} values compared", result.values.size());
+  if (alone > 0) {
+    text += fmt::format(
+        "; {} are computed by one side alone, inside a fused kernel of the other "
+        "(--no-pass fusion shows them)",
+        alone);
+  }
+  text += '\n';
+  text += result.first_divergence
+              ? fmt::format("FAILED: {} differs by more than {}\n",
+                            result.values[*result.first_divergence].name, config.tolerance)
+              : fmt::format("passed: all within {}\n", config.tolerance);
+  return text;
+}
+
+// JSON knows no infinity.
+Json finite_or_null(double number) { return std::isfinite(number) ? Json(number) : Json(nullptr); }
+
+std::string verify_json(const VerifyResult& result, const VerifyConfig& config) {
+  Json rows = Json::array();
+  for (const VerifiedValue& value : result.values) {
+    rows.push_back({{"name", value.name},
+                    {"layer", value.layer},
+                    {"phase", name_of(value.phase)},
+                    {"shape", value.shape.text()},
+                    {"kernel", value.tested_kernel},
+                    {"against_kernel", value.other_kernel},
+                    {"max_absolute_error", finite_or_null(value.worst.max_absolute)},
+                    {"max_relative_error", finite_or_null(value.worst.max_relative)},
+                    {"rms_relative_error", finite_or_null(value.worst.rms_relative)},
+                    {"step", value.worst_step},
+                    {"within", value.worst.max_relative <= config.tolerance}});
+  }
+  const Json document = {
+      {"model", config.step.model.name},
+      {"backend", config.tested.backend},
+      {"against", config.against.backend},
+      {"batch", config.step.batch},
+      {"steps", config.steps},
+      {"tolerance", config.tolerance},
+      {"passed", !result.first_divergence.has_value()},
+      {"first_divergence", result.first_divergence
+                               ? Json(result.values[*result.first_divergence].name)
+                               : Json(nullptr)},
+      {"values", std::move(rows)},
+      {"only_in_backend", result.only_tested},
+      {"only_in_against", result.only_other}};
+  return document.dump(2) + '\n';
+}
+
+std::string verify_csv(const VerifyResult& result) {
+  std::string text = "name,layer,phase,shape,kernel,against_kernel,max_relative,rms_relative\n";
+  for (const VerifiedValue& value : result.values) {
+    text += fmt::format("{},{},{},{},{},{},{},{}\n", csv_cell(value.name), csv_cell(value.layer),
+                        name_of(value.phase), value.shape.text(), csv_cell(value.tested_kernel),
+                        csv_cell(value.other_kernel), value.worst.max_relative,
+                        value.worst.rms_relative);
+  }
+  return text;
+}
+
+int run_verify(const VerifyOptions& options) {
+  apply(options.run);
+  VerifyConfig config;
+  config.step.model = model_config(options.run);
+  config.step.batch = options.run.batch;
+  config.step.optimizer = optimizer_attributes(options.optimizer);
+  config.step.label_smoothing = options.optimizer.label_smoothing;
+  config.learning_rate = learning_rate(options.optimizer);
+  config.seed = static_cast<std::uint64_t>(options.run.seed);
+  config.steps = options.steps;
+  config.tolerance = options.tolerance;
+  if (config.steps < 1) bad_input("--steps {}: must be at least 1", config.steps);
+  if (!(config.tolerance > 0.0)) bad_input("--tolerance {}: must be above 0", config.tolerance);
+  config.tested = plan_request(options.run, options.run.backend);
+  config.against = plan_request(options.run, options.against);
+  check_writable(options.output.csv);
+  const std::unique_ptr<Device> device = make_device(options.run.device);
+  const std::vector<PlanRequest> requests = {config.tested, config.against};
+  const Dataset data = prepare_step(config.step, options.data, options.run, requests,
+                                    config.step.batch * config.steps, *device);
+  const VerifyResult result = verify_steps(config, data, *device);
+  if (!options.output.csv.empty()) write_file_atomically(options.output.csv, verify_csv(result));
+  print(options.output.json ? verify_json(result, config) : verify_text(result, config));
+  return result.first_divergence ? 1 : 0;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& program, Action& action) {
+  auto options = std::make_shared<VerifyOptions>();
+  options->run.batch = 32;
+  options->optimizer.momentum = 0.9;
+  CLI::App* command =
+      program.add_subcommand("verify", "Compare two backends layer by layer, gradient by gradient");
+  add_run_options(*command, options->run, "The backend to verify");
+  command->add_option("--against", options->against, "The backend to hold it against")
+      ->capture_default_str();
+  command->add_option("--steps", options->steps, "Training steps")->capture_default_str();
+  command
+      ->add_option("--tolerance", options->tolerance,
+                   "Largest error, relative to the largest element of a value")
+      ->capture_default_str();
+  add_step_data_options(*command, options->data);
+  add_optimizer_options(*command, options->optimizer);
+  add_output_options(*command, options->output, "Write one row for each value");
+  command->footer(
+      "Examples:\n"
+      "  ridgeline verify mnist_cnn --backend native --against reference\n"
+      "  ridgeline verify mnist_cnn --backend onednn --against native --steps 5 --batch 64\n"
+      "The exit code is 1 when a value differs by more than the tolerance.");
+  command->callback([options, &action] { action = [options] { return run_verify(*options); }; });
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,191 @@
+#include "data/catalog.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+
+#include "base/error.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "data/csv.h"
+#include "data/idx.h"
+#include "data/synthetic.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFashion = "fashion-mnist";
+constexpr std::string_view kMnist = "mnist";
+constexpr std::string_view kSynthetic = "synthetic";
+constexpr std::string_view kDebianFolder = "/usr/share/datasets/fashion-mnist";
+
+constexpr std::array<KnownDataset, 3> kKnown = {{
+    {kFashion, "Fashion-MNIST, 60,000 + 10,000 grey images of clothes, 1x28x28, 10 classes"},
+    {kMnist, "MNIST, 60,000 + 10,000 grey images of handwritten digits, 1x28x28, 10 classes"},
+    {kSynthetic, "patterns under noise, any size: synthetic:CxHxW:CLASSES:COUNT"},
+}};
+
+std::vector<std::string_view> known_names() {
+  std::vector<std::string_view> names;
+  for (const KnownDataset& known : kKnown) names.push_back(known.name);
+  return names;
+}
+
+bool is_csv(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.ends_with(".csv") || name.ends_with(".csv.gz");
+}
+
+std::vector<std::string_view> pieces_of(std::string_view text, char separator) {
+  std::vector<std::string_view> pieces;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    pieces.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return pieces;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::int64_t positive(std::string_view text, std::string_view what, const std::string& spec) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (error != std::errc() || end != text.data() + text.size() || number < 1 || number > kMost) {
+    bad_input(
+        "dataset '{}': '{}' is no {}; expected synthetic:CxHxW:CLASSES:COUNT with whole "
+        "numbers from 1, for example synthetic:1x28x28:10:60000",
+        spec, text, what);
+  }
+  return number;
+}
+
+Split load_synthetic(const std::string& spec, const LoadOptions& options) {
+  const std::vector<std::string_view> pieces = pieces_of(spec, ':');
+  SyntheticOptions synthetic{.seed = options.seed};
+  if (pieces.size() > 1) {
+    const std::vector<std::string_view> sizes = pieces_of(pieces[1], 'x');
+    if (sizes.size() != 3 || pieces.size() > 4) {
+      bad_input(
+          "dataset '{}': expected synthetic:CxHxW:CLASSES:COUNT, for example "
+          "synthetic:1x28x28:10:60000",
+          spec);
+    }
+    synthetic.channels = positive(sizes[0], "number of channels", spec);
+    synthetic.height = positive(sizes[1], "height", spec);
+    synthetic.width = positive(sizes[2], "width", spec);
+  }
+  if (pieces.size() > 2) {
+    synthetic.classes = static_cast<std::int32_t>(positive(pieces[2], "number of classes", spec));
+  }
+  if (pieces.size() > 3) {
+    synthetic.count = positive(pieces[3], "number of samples", spec);
+    synthetic.test_count = std::max<std::int64_t>(1, synthetic.count / 6);
+  }
+  return make_synthetic(synthetic);
+}
+
+void set_origin(Split& split, const std::string& name, const std::string& source) {
+  for (Dataset* part : {&split.train, &split.test}) {
+    part->name = name;
+    part->source = source;
+    part->channels = split.train.channels;
+    part->height = split.train.height;
+    part->width = split.train.width;
+    part->classes = split.train.classes;
+    part->class_names = split.train.class_names;
+  }
+}
+
+std::string counts_text(const Split& split) {
+  std::string text = count_text(split.train.count());
+  if (!split.test.empty()) text += " + " + count_text(split.test.count());
+  return text;
+}
+
+Split load_named(std::string_view name, const LoadOptions& options) {
+  const fs::path folder = find_dataset_folder(name, dataset_folders(name));
+  Split split = read_idx_folder(folder, options.classes);
+  const bool fashion = name == kFashion;
+  if (fashion && options.classes == 10) {
+    split.train.class_names = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                               "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+  }
+  const std::string from =
+      folder == kDebianFolder ? "Debian dataset-fashion-mnist" : folder.string();
+  set_origin(
+      split, std::string(name),
+      fmt::format("{} ({}), {}", fashion ? "Fashion-MNIST" : "MNIST", from, counts_text(split)));
+  return split;
+}
+
+Split load_path(const fs::path& path, const LoadOptions& options) {
+  Split split;
+  std::string format;
+  if (fs::is_directory(path)) {
+    split = read_idx_folder(path, options.classes);
+    format = "IDX folder";
+  } else if (is_csv(path)) {
+    split.train = read_csv(path, options.classes);
+    format = "CSV file";
+  } else {
+    bad_input("{}: is neither a folder with IDX files nor a .csv or .csv.gz file{}", path.string(),
+              path.filename().string().find("-ubyte") != std::string::npos
+                  ? "; give the folder of the IDX files instead of one of them"
+                  : "");
+  }
+  const fs::path named = path.has_filename() ? path : path.parent_path();
+  set_origin(split, named.filename().string(),
+             fmt::format("{} {}, {}", format, path.string(), counts_text(split)));
+  return split;
+}
+
+}  // namespace
+
+std::span<const KnownDataset> known_datasets() { return kKnown; }
+
+std::vector<fs::path> dataset_folders(std::string_view name) {
+  std::vector<fs::path> folders;
+  if (const char* data = std::getenv("RIDGELINE_DATA"); data != nullptr && *data != '\0') {
+    folders.push_back(fs::path(data) / name);
+  }
+  folders.push_back(fs::path("data") / name);
+  if (name == kFashion) folders.emplace_back(kDebianFolder);
+  return folders;
+}
+
+fs::path find_dataset_folder(std::string_view name, std::span<const fs::path> folders) {
+  std::string tried;
+  for (const fs::path& folder : folders) {
+    std::error_code ignored;
+    if (fs::is_directory(folder, ignored)) return folder;
+    tried += (tried.empty() ? "" : ", ") + folder.string();
+  }
+  bad_input(
+      "dataset '{}' is not here (looked in {}); {}", name, tried,
+      name == kFashion
+          ? "install it with: apt-get install dataset-fashion-mnist"
+          : "put its four files (train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, "
+            "t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz) into one of these folders, "
+            "or set RIDGELINE_DATA to the folder that holds 'mnist'");
+}
+
+Split load_dataset(const std::string& spec, const LoadOptions& options) {
+  if (spec == kFashion || spec == kMnist) return load_named(spec, options);
+  if (spec == kSynthetic || spec.starts_with("synthetic:")) return load_synthetic(spec, options);
+  std::error_code ignored;
+  if (fs::exists(spec, ignored)) return load_path(spec, options);
+  if (spec.find('/') != std::string::npos || is_csv(spec)) {
+    bad_input("{}: no such file or folder; expected a folder with IDX files or a .csv file", spec);
+  }
+  const std::vector<std::string_view> names = known_names();
+  std::string list;
+  for (const std::string_view name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+  bad_input("unknown dataset '{}'{} Known are {}, a folder with IDX files, a .csv file", spec,
+            nearest(spec, names) ? did_you_mean(spec, names) : ".", list);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,110 @@
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "base/error.h"
+#include "devices/device.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
+// A number after a key in a file such as /proc/meminfo, in the file's unit; kNoLimit if absent.
+std::size_t number_after(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string word; file >> word;) {
+    if (!key.empty() && word != key) continue;
+    std::size_t number = 0;
+    if (!key.empty()) return file >> number ? number : kNoLimit;
+    return word == "max" ? kNoLimit : static_cast<std::size_t>(std::stoull(word));
+  }
+  return kNoLimit;
+}
+
+std::size_t free_in_system() {
+  const std::size_t kib = number_after("/proc/meminfo", "MemAvailable:");
+  return kib == kNoLimit ? kNoLimit : kib * 1024;
+}
+
+std::size_t free_in_cgroup() {
+  const std::size_t limit = number_after("/sys/fs/cgroup/memory.max", "");
+  const std::size_t used = number_after("/sys/fs/cgroup/memory.current", "");
+  if (limit == kNoLimit || used == kNoLimit) return kNoLimit;
+  return limit > used ? limit - used : 0;
+}
+
+std::size_t free_in_address_space() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
+  const std::size_t pages = number_after("/proc/self/statm", "");
+  const std::size_t used =
+      pages == kNoLimit ? 0 : pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+class CpuDevice final : public Device {
+ public:
+  [[nodiscard]] std::string name() const override { return "cpu"; }
+  [[nodiscard]] std::string kind() const override { return "cpu"; }
+  [[nodiscard]] std::string description() const override { return processor_name(); }
+  [[nodiscard]] std::size_t available_memory() const override {
+    return std::min({free_in_system(), free_in_cgroup(), free_in_address_space()});
+  }
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
+    void* memory = mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+      fail("cannot allocate {:.1f} MiB of memory; {:.1f} MiB are available",
+           static_cast<double>(bytes) / 1048576.0,
+           static_cast<double>(available_memory()) / 1048576.0);
+    }
+    // Large pages save address translation in large arenas; a refusal costs nothing.
+    (void)madvise(memory, mapped(bytes), MADV_HUGEPAGE);
+    return static_cast<std::byte*>(memory);
+  }
+  void release(std::byte* memory, std::size_t bytes) noexcept override {
+    munmap(memory, mapped(bytes));
+  }
+
+  void upload(std::byte* dst, const void* src, std::size_t bytes) override {
+    std::memcpy(dst, src, bytes);
+  }
+  void download(void* dst, const std::byte* src, std::size_t bytes) override {
+    std::memcpy(dst, src, bytes);
+  }
+  void fill(std::byte* dst, std::byte value, std::size_t bytes) override {
+    std::memset(dst, static_cast<int>(value), bytes);
+  }
+  void launch(const Kernel& kernel, const KernelArgs& args) override { kernel.run(args); }
+  void synchronize() override {}
+
+ private:
+  static std::size_t mapped(std::size_t bytes) { return std::max<std::size_t>(bytes, 1); }
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
+
+std::unique_ptr<Device> make_device(const std::string& name) {
+  if (name == "cpu") return make_cpu_device();
+  bad_input("unknown device '{}'; this build has: cpu", name);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,75 @@
+#pragma once
+
+// Where bytes live and time passes. A device knows nothing of what is computed on it.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "plan/kernel.h"
+
+namespace ridgeline {
+
+// All calls come from one host thread. upload, download, fill and launch may be queued: they run in
+// the order of the calls, and host memory handed to them must stay as it is until synchronize().
+class Device {
+ public:
+  virtual ~Device() = default;
+  [[nodiscard]] virtual std::string name() const = 0;  // "cpu", "cuda:0"
+  [[nodiscard]] virtual std::string kind() const = 0;  // the device that backends name: "cpu"
+  // The hardware, as a key for measurements: "AMD EPYC 7763".
+  [[nodiscard]] virtual std::string description() const = 0;
+  // Bytes that an allocation can still get, as far as the system tells.
+  [[nodiscard]] virtual std::size_t available_memory() const = 0;
+
+  // 64-byte aligned. Throws a failure when there is too little.
+  [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) = 0;
+  virtual void release(std::byte* memory, std::size_t bytes) noexcept = 0;
+
+  virtual void upload(std::byte* dst, const void* src, std::size_t bytes) = 0;
+  virtual void download(void* dst, const std::byte* src, std::size_t bytes) = 0;
+  virtual void fill(std::byte* dst, std::byte value, std::size_t bytes) = 0;
+  // Runs a kernel. REQUIRES: kernel and args live until synchronize().
+  virtual void launch(const Kernel& kernel, const KernelArgs& args) = 0;
+  virtual void synchronize() = 0;
+};
+
+// A block of device memory with an owner.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(Device& device, std::size_t bytes)
+      : device_(&device), data_(device.allocate(bytes)), bytes_(bytes) {}
+  DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  ~DeviceMemory() {
+    if (data_ != nullptr) device_->release(data_, bytes_);
+  }
+
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return bytes_; }
+
+ private:
+  void swap(DeviceMemory& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+  Device* device_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// The host's own cores and memory: everything runs at once.
+[[nodiscard]] std::unique_ptr<Device> make_cpu_device();
+
+// By name, as --device gives it. Throws bad_input for one that does not exist here.
+[[nodiscard]] std::unique_ptr<Device> make_device(const std::string& name);
+
+}  // namespace ridgeline

@@ -1,0 +1,155 @@
+#include "graph/builder.h"
+
+#include <cmath>
+
+namespace ridgeline {
+
+ValueId NetworkBuilder::parameter(const std::string& name, const Shape& shape, Role role,
+                                  Init init) {
+  parameters_.push_back({name, shape, role, init});
+  return graph_.add_value(name, {shape, dtype_}, role);
+}
+
+Init NetworkBuilder::weight_init(std::int64_t fan_in) const {
+  const auto fan = static_cast<double>(fan_in);
+  if (scheme_ == InitScheme::he) return {Init::Kind::normal, std::sqrt(2.0 / fan)};
+  return {Init::Kind::uniform, 1.0 / std::sqrt(fan)};
+}
+
+Init NetworkBuilder::bias_init(std::int64_t fan_in) const {
+  if (scheme_ == InitScheme::he) return {Init::Kind::constant, 0.0};
+  return {Init::Kind::uniform, 1.0 / std::sqrt(static_cast<double>(fan_in))};
+}
+
+ValueId NetworkBuilder::conv2d(ValueId src, std::int64_t channels, const ConvOptions& options,
+                               const std::string& layer) {
+  const std::int64_t group_channels = shape(src)[1] / options.groups;
+  const std::int64_t fan_in = group_channels * options.kernel_h * options.kernel_w;
+  const ValueId weights =
+      parameter(layer + ".weight", {channels, group_channels, options.kernel_h, options.kernel_w},
+                Role::parameter, weight_init(fan_in));
+  const Conv2dAttributes attributes{.kernel_h = options.kernel_h,
+                                    .kernel_w = options.kernel_w,
+                                    .stride_h = options.stride,
+                                    .stride_w = options.stride,
+                                    .pad_top = options.padding,
+                                    .pad_left = options.padding,
+                                    .pad_bottom = options.padding,
+                                    .pad_right = options.padding,
+                                    .dilation_h = options.dilation,
+                                    .dilation_w = options.dilation,
+                                    .groups = options.groups};
+  ValueId dst =
+      graph_.add_node(OpKind::conv2d, attributes, {src, weights}, layer, Phase::forward)[0];
+  if (options.bias) {
+    const ValueId bias =
+        parameter(layer + ".bias", {channels}, Role::parameter, bias_init(fan_in));
+    dst = graph_.add_node(OpKind::bias, {}, {dst, bias}, layer, Phase::forward)[0];
+  }
+  return dst;
+}
+
+ValueId NetworkBuilder::linear(ValueId src, std::int64_t features, const std::string& layer) {
+  const std::int64_t fan_in = shape(src)[1];
+  const ValueId weights =
+      parameter(layer + ".weight", {features, fan_in}, Role::parameter, weight_init(fan_in));
+  const ValueId bias = parameter(layer + ".bias", {features}, Role::parameter, bias_init(fan_in));
+  const ValueId product =
+      graph_.add_node(OpKind::linear, {}, {src, weights}, layer, Phase::forward)[0];
+  return graph_.add_node(OpKind::bias, {}, {product, bias}, layer, Phase::forward)[0];
+}
+
+ValueId NetworkBuilder::activation(ValueId src, const ActivationAttributes& attributes,
+                                   const std::string& layer) {
+  return graph_.add_node(OpKind::activation, attributes, {src}, layer, Phase::forward)[0];
+}
+
+ValueId NetworkBuilder::pool(ValueId src, const PoolAttributes& attributes,
+                             const std::string& layer) {
+  return graph_.add_node(OpKind::pool, attributes, {src}, layer, Phase::forward)[0];
+}
+
+namespace {
+
+PoolAttributes square_pool(PoolKind kind, const PoolOptions& options) {
+  return {.kind = kind,
+          .kernel_h = options.kernel,
+          .kernel_w = options.kernel,
+          .stride_h = options.stride,
+          .stride_w = options.stride,
+          .pad_top = options.padding,
+          .pad_left = options.padding,
+          .pad_bottom = options.padding,
+          .pad_right = options.padding,
+          .ceil_mode = options.ceil_mode};
+}
+
+}  // namespace
+
+ValueId NetworkBuilder::max_pool(ValueId src, const PoolOptions& options,
+                                 const std::string& layer) {
+  return pool(src, square_pool(PoolKind::max, options), layer);
+}
+
+ValueId NetworkBuilder::average_pool(ValueId src, const PoolOptions& options,
+                                     const std::string& layer) {
+  return pool(src, square_pool(PoolKind::average, options), layer);
+}
+
+ValueId NetworkBuilder::global_average_pool(ValueId src, const std::string& layer) {
+  const Shape& image = shape(src);
+  return pool(src,
+              {.kind = PoolKind::average,
+               .kernel_h = image[2],
+               .kernel_w = image[3],
+               .stride_h = image[2],
+               .stride_w = image[3]},
+              layer);
+}
+
+ValueId NetworkBuilder::batch_norm(ValueId src, const std::string& layer) {
+  const Shape channels{shape(src)[1]};
+  const ValueId scale =
+      parameter(layer + ".weight", channels, Role::parameter, {Init::Kind::constant, 1.0});
+  const ValueId shift =
+      parameter(layer + ".bias", channels, Role::parameter, {Init::Kind::constant, 0.0});
+  const ValueId running_mean =
+      parameter(layer + ".running_mean", channels, Role::statistics, {Init::Kind::constant, 0.0});
+  const ValueId running_variance =
+      parameter(layer + ".running_var", channels, Role::statistics, {Init::Kind::constant, 1.0});
+  const BatchNormAttributes attributes{.frozen = !training_};
+  ValueId mean = running_mean, variance = running_variance;
+  if (training_) {
+    const auto statistics =
+        graph_.add_node(OpKind::bn_statistics, attributes, {src}, layer, Phase::forward);
+    mean = statistics[0];
+    variance = statistics[1];
+    graph_.add_node(OpKind::bn_update_running, attributes,
+                    {running_mean, running_variance, mean, variance, src}, layer, Phase::forward);
+  }
+  return graph_.add_node(OpKind::bn_apply, attributes, {src, mean, variance, scale, shift}, layer,
+                         Phase::forward)[0];
+}
+
+ValueId NetworkBuilder::add(ValueId a, ValueId b, const std::string& layer) {
+  return graph_.add_node(OpKind::add, {}, {a, b}, layer, Phase::forward)[0];
+}
+
+ValueId NetworkBuilder::concat(std::vector<ValueId> parts, const std::string& layer) {
+  return graph_.add_node(OpKind::concat, {}, std::move(parts), layer, Phase::forward)[0];
+}
+
+ValueId NetworkBuilder::flatten(ValueId src, const std::string& layer) {
+  const Shape& from = shape(src);
+  const Shape to{from[0], from[0] == 0 ? 0 : from.elements() / from[0]};
+  return graph_.add_node(OpKind::reshape, ReshapeAttributes{to}, {src}, layer, Phase::forward)[0];
+}
+
+ValueId NetworkBuilder::dropout(ValueId src, double probability, const std::string& layer) {
+  const std::uint32_t number = dropouts_++;
+  if (!training_) return src;
+  return graph_.add_node(OpKind::dropout, DropoutAttributes{probability, number}, {src}, layer,
+                         Phase::forward)[0];
+}
+
+}  // namespace ridgeline

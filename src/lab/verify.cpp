@@ -1,0 +1,157 @@
+#include "lab/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+
+namespace ridgeline {
+namespace {
+
+struct Computed {
+  std::vector<double> elements;
+  std::size_t step = 0;  // of the plan
+};
+
+class Side {
+ public:
+  Side(const VerifyConfig& config, const PlanRequest& request, const Dataset& data, Device& device)
+      : config_(config), data_(data), runner_(device, request) {
+    plan_ = runner_.add_training(config.step);
+    runner_.prepare(config.seed);
+  }
+
+  [[nodiscard]] const Plan& plan() const { return runner_.session().plan(plan_); }
+
+  // Runs a step and hands over every value right after the plan's step that computes it.
+  template <typename Take>
+  void run(std::int64_t number, Take&& take) {
+    write_batch(number);
+    Session& session = runner_.session();
+    session.step_state() = {.learning_rate = config_.learning_rate,
+                            .optimizer_step = number + 1,
+                            .seed = config_.seed,
+                            .random_step = number,
+                            .valid_rows = config_.step.batch};
+    std::set<ValueId> seen;
+    session.run_stepwise(plan_, [&](std::size_t s) {
+      const Step& step = plan().steps[s];
+      if (step.is_reorder()) return;
+      for (const FormId form : step.outputs) {
+        if (form == kNoForm) continue;
+        const ValueId value = plan().form(form).value;
+        if (seen.insert(value).second) take(value, s, session.read_form(plan_, form));
+      }
+    });
+  }
+
+ private:
+  // Each step takes the next samples, from the beginning again when they run out.
+  void write_batch(std::int64_t number) {
+    const std::int64_t rows = config_.step.batch;
+    const std::int64_t batches = data_.count() / rows;
+    const auto first = static_cast<std::size_t>(number % batches * rows);
+    const auto count = static_cast<std::size_t>(rows);
+    std::vector<std::int32_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), static_cast<std::int32_t>(first));
+    Batch batch;
+    batch.pixels =
+        std::span(data_.pixels).subspan(first * data_.sample_bytes(), count * data_.sample_bytes());
+    batch.labels = std::span(data_.labels).subspan(first, count);
+    batch.samples = numbers;
+    batch.rows = rows;
+    runner_.write_batch(batch);
+    runner_.session().device().synchronize();
+  }
+
+  const VerifyConfig& config_;
+  const Dataset& data_;
+  StepRunner runner_;
+  Session::PlanId plan_ = 0;
+};
+
+bool within(const Deviation& deviation, double tolerance) {
+  return deviation.max_relative <= tolerance;  // false for NaN
+}
+
+}  // namespace
+
+Deviation deviation(std::span<const double> tested, std::span<const double> other) {
+  ensure(tested.size() == other.size(), "two values of different sizes are compared");
+  double largest = 0.0, worst = 0.0, squares = 0.0, difference_squares = 0.0;
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    const double difference = std::abs(tested[i] - other[i]);
+    // A NaN must win over every number, which std::max does not promise.
+    if (!(difference <= worst)) worst = difference;
+    largest = std::max(largest, std::abs(other[i]));
+    squares += other[i] * other[i];
+    difference_squares += difference * difference;
+    if (std::isnan(worst)) break;
+  }
+  const auto relative = [](double difference, double size) {
+    if (difference == 0.0) return 0.0;
+    return size > 0.0 ? difference / size : std::numeric_limits<double>::infinity();
+  };
+  return {worst, relative(worst, largest), std::sqrt(relative(difference_squares, squares))};
+}
+
+VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Device& device) {
+  if (config.steps < 1) bad_input("steps {}: must be at least 1", config.steps);
+  if (!(config.tolerance > 0.0)) bad_input("tolerance {}: must be above 0", config.tolerance);
+  ensure(data.count() >= config.step.batch, "fewer samples than the batch");
+  Side tested(config, config.tested, data, device), other(config, config.against, data, device);
+  const Graph& graph = *tested.plan().graph;
+
+  VerifyResult result;
+  std::map<ValueId, std::size_t> index;  // of the rows
+  for (std::int64_t number = 0; number < config.steps; ++number) {
+    std::map<ValueId, Computed> expected;
+    other.run(number, [&](ValueId value, std::size_t s, std::vector<double> elements) {
+      expected[value] = {std::move(elements), s};
+    });
+    tested.run(number, [&](ValueId value, std::size_t s, const std::vector<double>& elements) {
+      const auto found = expected.find(value);
+      if (found == expected.end()) {
+        if (number == 0) result.only_tested.push_back(graph.value(value).name);
+        return;
+      }
+      const auto [entry, is_new] = index.try_emplace(value, result.values.size());
+      if (is_new) {
+        const Step& step = tested.plan().steps[s];
+        const Node& node = graph.node(graph.value(value).producer);
+        result.values.push_back({graph.value(value).name,
+                                 node.layer,
+                                 node.phase,
+                                 graph.value(value).spec.shape,
+                                 step.kernel_name(),
+                                 other.plan().steps[found->second.step].kernel_name(),
+                                 {},
+                                 1});
+      }
+      VerifiedValue& row = result.values[entry->second];
+      const Deviation now = deviation(elements, found->second.elements);
+      if (!(now.max_relative <= row.worst.max_relative)) {
+        row.worst = now;
+        row.worst_step = number + 1;
+      }
+      if (!result.first_divergence && !within(now, config.tolerance)) {
+        result.first_divergence = entry->second;
+        result.divergence_step = number + 1;
+      }
+      found->second.elements.clear();
+      found->second.elements.shrink_to_fit();
+    });
+    if (number == 0) {
+      for (const auto& [value, computed] : expected) {
+        if (!index.contains(value)) result.only_other.push_back(graph.value(value).name);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace ridgeline

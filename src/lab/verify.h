@@ -1,0 +1,52 @@
+#pragma once
+
+// Compares two backends value by value over the same training steps.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "train/step_runner.h"
+
+namespace ridgeline {
+
+struct VerifyConfig {
+  StepSpec step;
+  PlanRequest tested, against;
+  std::int64_t steps = 1;
+  double learning_rate = 0.01;
+  double tolerance = 1e-4;  // on max_relative
+  std::uint64_t seed = 0;
+};
+
+// How far a value of the tested plan is from the other's. Relative means relative to the largest
+// element of the other; where that is 0, any difference is infinite.
+struct Deviation {
+  double max_absolute = 0.0, max_relative = 0.0;
+  double rms_relative = 0.0;  // root mean square of the differences ÷ that of the values
+};
+[[nodiscard]] Deviation deviation(std::span<const double> tested, std::span<const double> other);
+
+struct VerifiedValue {
+  std::string name, layer;
+  Phase phase = Phase::forward;
+  Shape shape;
+  std::string tested_kernel, other_kernel;
+  Deviation worst;              // over all steps
+  std::int64_t worst_step = 1;  // from 1
+};
+
+struct VerifyResult {
+  std::vector<VerifiedValue> values;                 // in the order of the tested plan
+  std::vector<std::string> only_tested, only_other;  // computed by one plan alone: fused elsewhere
+  // The first value beyond the tolerance, and the step in which that was.
+  std::optional<std::size_t> first_divergence;
+  std::int64_t divergence_step = 0;
+};
+
+// REQUIRES: `data` has at least the batch's samples.
+[[nodiscard]] VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data,
+                                        Device& device);
+
+}  // namespace ridgeline

@@ -1,0 +1,29 @@
+#pragma once
+
+// From a backend's name to a Plan. `auto` chooses among the providers step by step, by measuring;
+// its choices are cached on disk under a key of graph, device, threads and library versions.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "devices/device.h"
+#include "plan/plan.h"
+
+namespace ridgeline {
+
+struct PlanRequest {
+  std::string backend = "native";  // a provider's name, or "auto"
+  std::vector<std::string> disabled_passes;
+  // Where `auto` keeps its choices; empty: nowhere.
+  std::filesystem::path cache;
+};
+
+// $XDG_CACHE_HOME/ridgeline/choices.json, or ~/.cache/...
+[[nodiscard]] std::filesystem::path default_choice_cache();
+
+// Throws bad_input for an unknown backend or pass, or one that does not fit the device. `auto` runs
+// kernels on the device to time them.
+[[nodiscard]] Plan plan_for(Graph graph, const PlanRequest& request, Device& device);
+
+}  // namespace ridgeline

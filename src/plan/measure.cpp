@@ -1,0 +1,94 @@
+#include "plan/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "plan/session.h"
+
+namespace ridgeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Labels must stay below the number of classes, which the loss tells.
+std::int64_t bound_of(const Graph& graph, const Value& value) {
+  for (const NodeId user : value.users) {
+    const Node& node = graph.node(user);
+    if (node.kind == OpKind::softmax_cross_entropy) return graph.value(node.inputs[0]).spec.shape[1];
+  }
+  return value.spec.dtype == DType::u8 ? 256 : 1;
+}
+
+std::vector<std::byte> random_bytes(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(value.spec.bytes()));
+  PhiloxSequence random(0, RandomStream::synthetic, static_cast<std::uint64_t>(id));
+  const auto bound = static_cast<std::uint64_t>(bound_of(graph, value));
+  for (std::int64_t i = 0; i < value.spec.shape.elements(); ++i) {
+    switch (value.spec.dtype) {
+      case DType::f32:
+        reinterpret_cast<float*>(bytes.data())[i] = 0.02F + 0.1F * random.uniform();
+        break;
+      case DType::f64:
+        reinterpret_cast<double*>(bytes.data())[i] = 0.02 + 0.1 * random.uniform_double();
+        break;
+      case DType::i32:
+        reinterpret_cast<std::int32_t*>(bytes.data())[i] =
+            static_cast<std::int32_t>(random.next() % bound);
+        break;
+      case DType::u8:
+        reinterpret_cast<std::uint8_t*>(bytes.data())[i] = static_cast<std::uint8_t>(random.next());
+        break;
+      case DType::bf16:
+      case DType::f16: fail("random values of type {} are not made", name_of(value.spec.dtype));
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void fill_for_timing(Session& session, std::size_t plan) {
+  const Graph& graph = *session.plan(plan).graph;
+  std::int64_t rows = 1;
+  for (std::size_t id = 0; id < graph.values().size(); ++id) {
+    const Value& value = graph.values()[id];
+    if (value.producer != kNoNode || !session.has(value.name)) continue;
+    if (value.role == Role::input) rows = value.spec.shape[0];
+    const std::vector<std::byte> bytes = random_bytes(graph, static_cast<ValueId>(id));
+    session.write(value.name, bytes);
+    session.device().synchronize();
+  }
+  StepState& state = session.step_state();
+  state = {};
+  state.valid_rows = rows;
+}
+
+PlanTiming time_plan(Session& session, std::size_t plan, int repeats) {
+  const std::size_t steps = session.plan(plan).steps.size();
+  PlanTiming timing{std::vector<double>(steps, std::numeric_limits<double>::infinity()),
+                    std::numeric_limits<double>::infinity()};
+  session.run(plan);
+  session.device().synchronize();
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    for (std::size_t s = 0; s < steps; ++s) {
+      const Clock::time_point start = Clock::now();
+      session.run_step(plan, s);
+      timing.step_seconds[s] = std::min(timing.step_seconds[s], seconds_since(start));
+    }
+    const Clock::time_point start = Clock::now();
+    session.run(plan);
+    session.device().synchronize();
+    timing.total_seconds = std::min(timing.total_seconds, seconds_since(start));
+  }
+  return timing;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,25 @@
+#pragma once
+
+// Times the steps of a Plan in place, on values like those of a real training step.
+
+#include <string>
+#include <vector>
+
+#include "devices/device.h"
+#include "plan/plan.h"
+
+namespace ridgeline {
+
+// Fills a session's state for timing: small random parameters, random pixels, valid labels, a
+// learning rate of 0 so that nothing drifts. Zeros would flatter the hardware.
+class Session;
+void fill_for_timing(Session& session, std::size_t plan);
+
+struct PlanTiming {
+  std::vector<double> step_seconds;  // the fastest of the repeats, for each step
+  double total_seconds = 0.0;        // of the whole plan, the fastest of the repeats
+};
+
+[[nodiscard]] PlanTiming time_plan(Session& session, std::size_t plan, int repeats);
+
+}  // namespace ridgeline

@@ -1,0 +1,131 @@
+#include "plan/memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ridgeline {
+namespace {
+
+// Sets first_step and last_step of every form that is no view, from all its views' uses.
+void find_lifetimes(Plan& plan) {
+  for (Form& form : plan.forms) form.first_step = form.last_step = -1;
+  const auto use = [&](FormId id, std::int32_t step) {
+    if (id == kNoForm) return;
+    Form& root = plan.forms[static_cast<std::size_t>(plan.root(id).form)];
+    if (root.first_step < 0) root.first_step = step;
+    root.first_step = std::min(root.first_step, step);
+    root.last_step = std::max(root.last_step, step);
+  };
+  const auto steps = static_cast<std::int32_t>(plan.steps.size());
+  for (std::int32_t s = 0; s < steps; ++s) {
+    for (const FormId id : plan.steps[static_cast<std::size_t>(s)].inputs) use(id, s);
+    for (const FormId id : plan.steps[static_cast<std::size_t>(s)].outputs) use(id, s);
+  }
+  for (std::size_t id = 0; id < plan.forms.size(); ++id) {
+    if (plan.graph->is_output(plan.forms[id].value)) use(static_cast<FormId>(id), steps - 1);
+  }
+}
+
+// One span of scratch memory over a span of steps.
+struct Block {
+  std::int64_t bytes = 0;
+  std::int32_t first = 0, last = 0;
+  std::int64_t* offset = nullptr;
+};
+
+// Largest first, each at the lowest offset that is free during its whole life.
+std::int64_t pack(std::vector<Block> blocks) {
+  std::stable_sort(blocks.begin(), blocks.end(),
+                   [](const Block& a, const Block& b) { return a.bytes > b.bytes; });
+  std::vector<const Block*> placed;  // by offset
+  std::int64_t size = 0;
+  for (const Block& block : blocks) {
+    std::int64_t offset = 0;
+    for (const Block* other : placed) {
+      if (other->last < block.first || block.last < other->first) continue;
+      if (*other->offset >= offset + block.bytes) break;
+      offset = std::max(offset, *other->offset + other->bytes);
+    }
+    *block.offset = offset;
+    const auto position =
+        std::upper_bound(placed.begin(), placed.end(), offset,
+                         [](std::int64_t at, const Block* other) { return at < *other->offset; });
+    placed.insert(position, &block);
+    size = std::max(size, offset + block.bytes);
+  }
+  return size;
+}
+
+bool needs_scratch(const Plan& plan, std::size_t id) {
+  const Form& form = plan.forms[id];
+  return form.view_of == kNoForm && form.first_step >= 0 && !plan.in_state(static_cast<FormId>(id));
+}
+
+}  // namespace
+
+void join_in_place(Plan& plan) {
+  find_lifetimes(plan);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const Step& step = plan.steps[s];
+    if (!step.kernel->traits.in_place || step.inputs.empty() || step.outputs.empty()) continue;
+    const FormId src = step.inputs[0], dst = step.outputs[0];
+    if (dst == kNoForm) continue;
+    Form& output = plan.forms[static_cast<std::size_t>(dst)];
+    const Form& input = plan.form(src);
+    const Plan::Root root = plan.root(src);
+    Form& memory = plan.forms[static_cast<std::size_t>(root.form)];
+    const auto same_memory = std::count_if(step.inputs.begin(), step.inputs.end(), [&](FormId id) {
+      return plan.root(id).form == root.form;
+    });
+    const bool whole = root.offset == 0 && memory.bytes == input.bytes;
+    const bool fits = output.bytes == input.bytes && output.layout == input.layout &&
+                      output.strides == input.strides &&
+                      plan.graph->value(output.value).spec.dtype ==
+                          plan.graph->value(input.value).spec.dtype;
+    const auto now = static_cast<std::int32_t>(s);
+    if (output.view_of == kNoForm && !plan.in_state(dst) && output.first_step == now &&
+        !plan.in_state(root.form) && memory.last_step == now && whole && fits &&
+        same_memory == 1) {
+      output.view_of = src;
+      memory.last_step = output.last_step;
+    }
+  }
+}
+
+void plan_memory(Plan& plan) {
+  find_lifetimes(plan);
+  std::vector<Block> blocks;
+  for (std::size_t id = 0; id < plan.forms.size(); ++id) {
+    Form& form = plan.forms[id];
+    if (!needs_scratch(plan, id)) continue;
+    blocks.push_back({aligned(form.bytes), form.first_step, form.last_step, &form.offset});
+  }
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    Step& step = plan.steps[s];
+    const auto now = static_cast<std::int32_t>(s);
+    const auto bytes = aligned(static_cast<std::int64_t>(step.kernel->workspace_bytes));
+    if (bytes > 0) blocks.push_back({bytes, now, now, &step.workspace_offset});
+  }
+  plan.scratch_bytes = pack(std::move(blocks));
+}
+
+std::vector<std::array<std::int64_t, kRoles>> live_bytes(const Plan& plan) {
+  std::vector<std::array<std::int64_t, kRoles>> live(plan.steps.size());
+  for (std::size_t id = 0; id < plan.forms.size(); ++id) {
+    if (!needs_scratch(plan, id)) continue;
+    const Form& form = plan.forms[id];
+    const Role role = plan.graph->value(form.value).role;
+    // A reordered copy of state is a temporary of this step.
+    const Role owner = is_persistent(role) ? Role::temporary : role;
+    for (auto s = form.first_step; s <= form.last_step; ++s) {
+      live[static_cast<std::size_t>(s)][static_cast<std::size_t>(owner)] += aligned(form.bytes);
+    }
+  }
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    live[s][static_cast<std::size_t>(Role::workspace)] +=
+        aligned(static_cast<std::int64_t>(plan.steps[s].kernel->workspace_bytes));
+  }
+  return live;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,116 @@
+#pragma once
+
+// The Plan: one training or evaluation step as a list of kernels with their buffers, fixed before
+// the first step runs. It is the single source of truth: profiles, memory ledgers, rooflines and
+// FLOP tables are views of a Plan and of measured times.
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plan/kernel.h"
+
+namespace ridgeline {
+
+using FormId = std::int32_t;
+inline constexpr FormId kNoForm = -1;
+
+// A graph value in one layout at its place. A value has several forms when kernels want it in
+// different layouts. A form lies either in an arena or within another form (a view).
+struct Form {
+  ValueId value = kNoValue;
+  Layout layout;
+  Strides strides{};
+  std::int64_t bytes = 0;
+  FormId view_of = kNoForm;
+  std::int64_t view_offset = 0;  // bytes from the start of view_of
+  // Where it lies in the scratch arena; persistent values lie where the session puts them.
+  std::int64_t offset = 0;
+  // Steps between which its memory is in use; only for forms that are no views.
+  std::int32_t first_step = -1, last_step = -1;
+};
+
+struct Step {
+  std::vector<NodeId> nodes;  // the ops it covers; none for a reorder
+  std::string layer;          // of the first op, or of the op that a reorder serves
+  Phase phase = Phase::forward;
+  std::string provider;  // the backend's name
+  std::string row;       // the name of its kernel row, or "reorder"
+  std::unique_ptr<Kernel> kernel;
+  std::vector<FormId> inputs, outputs;  // kNoForm: an output that nobody reads
+  std::int64_t workspace_offset = 0;
+  Cost work;      // the algorithmic work of the ops it covers
+  Cost boundary;  // what it executes: bytes at its own boundary, FLOPs by the kernel's factor
+
+  [[nodiscard]] bool is_reorder() const { return nodes.empty(); }
+  [[nodiscard]] std::string kernel_name() const;  // "onednn:conv2d/jit:avx2"
+};
+
+// Why a kernel row did not get a node.
+struct Refusal {
+  NodeId node = kNoNode;
+  std::string row;  // "onednn:conv2d"
+  std::string reason;
+};
+
+// Bytes by owner. Persistent values are counted once, whatever the number of their versions.
+struct MemoryUse {
+  std::array<std::int64_t, kRoles> by_role{};
+  std::int64_t scratch_peak = 0;  // what the scratch arena needs
+
+  [[nodiscard]] std::int64_t of(Role role) const { return by_role[static_cast<std::size_t>(role)]; }
+};
+
+struct PlanOptions {
+  std::vector<const Backend*> providers;  // first choice first
+  // For each node the provider to try before the others; empty, or null entries: no preference.
+  std::vector<const Backend*> preferred;
+  std::vector<std::string> disabled_passes;  // of kPasses
+};
+
+// Passes that --no-pass can switch off, to find out which one makes a result wrong.
+struct PassInfo {
+  std::string_view name, meaning;
+};
+inline constexpr std::array<PassInfo, 3> kPasses = {{
+    {"fusion", "kernels that cover several ops"},
+    {"slices", "concatenation and its gradient without copies"},
+    {"inplace", "outputs that overwrite an input nobody needs any more"},
+}};
+[[nodiscard]] bool pass_enabled(const PlanOptions& options, std::string_view pass);
+
+class Plan {
+ public:
+  std::shared_ptr<const Graph> graph;
+  std::vector<Form> forms;
+  std::vector<Step> steps;
+  std::vector<Refusal> refusals;
+  std::int64_t scratch_bytes = 0;
+
+  // The form that a view finally lies in, and the offset within it.
+  struct Root {
+    FormId form;
+    std::int64_t offset;
+  };
+  [[nodiscard]] Root root(FormId id) const;
+  // Whether a form that is no view lies in the session's state arena rather than in scratch.
+  [[nodiscard]] bool in_state(FormId id) const;
+  [[nodiscard]] const Form& form(FormId id) const { return forms[static_cast<std::size_t>(id)]; }
+  // The plain form of a value, or any form of it; kNoForm when the plan computes it nowhere.
+  [[nodiscard]] FormId form_of(ValueId value) const;
+  [[nodiscard]] MemoryUse memory() const;
+  [[nodiscard]] Cost work() const;
+
+  // A table of the steps, the memory and the totals; with `explain`, why rows were refused.
+  [[nodiscard]] std::string text(bool explain) const;
+};
+
+// Selects kernels, settles layouts, plans memory. Throws a failure naming the op and the reasons
+// when no provider can compute a node.
+[[nodiscard]] Plan make_plan(Graph graph, const PlanOptions& options);
+
+}  // namespace ridgeline

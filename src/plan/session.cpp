@@ -1,0 +1,213 @@
+#include "plan/session.h"
+
+#include <algorithm>
+
+#include "backends/registry.h"
+#include "base/error.h"
+#include "plan/memory.h"
+
+namespace ridgeline {
+namespace {
+
+const std::string kStepState = "step state";
+
+double element(const std::byte* data, DType dtype, std::int64_t index) {
+  switch (dtype) {
+    case DType::f64: return reinterpret_cast<const double*>(data)[index];
+    case DType::f32: return reinterpret_cast<const float*>(data)[index];
+    case DType::i32: return reinterpret_cast<const std::int32_t*>(data)[index];
+    case DType::u8: return reinterpret_cast<const std::uint8_t*>(data)[index];
+    case DType::bf16:
+    case DType::f16: break;
+  }
+  fail("values of type {} cannot be read back", name_of(dtype));
+}
+
+}  // namespace
+
+Session::~Session() {
+  // Kernels that still run would use memory that goes away.
+  if (prepared_) device_.synchronize();
+}
+
+Session::PlanId Session::add(Plan plan) {
+  ensure(!prepared_, "a plan was added to a session that is already prepared");
+  if (plans_.empty()) {
+    state_[kStepState] = {Role::metric, static_cast<std::int64_t>(sizeof(StepState)), 0};
+    order_.push_back(kStepState);
+  }
+  for (std::size_t id = 0; id < plan.forms.size(); ++id) {
+    if (!plan.in_state(static_cast<FormId>(id))) continue;
+    const Value& value = plan.graph->value(plan.forms[id].value);
+    const auto [entry, is_new] = state_.try_emplace(value.name, StateEntry{value.role, 0, 0});
+    if (is_new) order_.push_back(value.name);
+    ensure(entry->second.role == value.role, "{} has two roles", value.name);
+    ensure(is_new || value.role == Role::input || entry->second.bytes == plan.forms[id].bytes,
+           "{} has two sizes", value.name);
+    entry->second.bytes = std::max(entry->second.bytes, plan.forms[id].bytes);
+  }
+  scratch_size_ = std::max(scratch_size_, plan.scratch_bytes);
+  plans_.push_back(std::make_unique<Bound>(Bound{std::move(plan), {}}));
+  place_state();
+  return plans_.size() - 1;
+}
+
+// One role after the other, so that all gradients, for one, lie in one stretch.
+void Session::place_state() {
+  std::int64_t offset = 0;
+  for (int role = 0; role < kRoles; ++role) {
+    for (const std::string& name : order_) {
+      StateEntry& entry = state_.at(name);
+      if (static_cast<int>(entry.role) != role) continue;
+      entry.offset = offset;
+      offset += aligned(entry.bytes);
+    }
+  }
+  state_size_ = offset;
+}
+
+void Session::prepare() {
+  ensure(!prepared_, "a session is prepared once");
+  state_memory_ = DeviceMemory(device_, static_cast<std::size_t>(state_size_));
+  scratch_ = DeviceMemory(device_, static_cast<std::size_t>(scratch_size_));
+  device_.fill(state_memory_.data(), std::byte{0}, state_memory_.size());
+  for (const auto& bound : plans_) bind(*bound);
+  prepared_ = true;
+}
+
+Tensor Session::tensor(const Plan& plan, FormId id) const {
+  if (id == kNoForm) return {};
+  const Form& form = plan.form(id);
+  const Value& value = plan.graph->value(form.value);
+  const Plan::Root root = plan.root(id);
+  Tensor tensor{.spec = value.spec, .layout = form.layout, .strides = form.strides};
+  if (plan.in_state(root.form)) {
+    const Value& kept = plan.graph->value(plan.form(root.form).value);
+    tensor.data = state_memory_.data() + state_.at(kept.name).offset + root.offset;
+  } else {
+    tensor.data = scratch_.data() + plan.form(root.form).offset + root.offset;
+  }
+  return tensor;
+}
+
+void Session::bind(Bound& bound) const {
+  for (const Step& step : bound.plan.steps) {
+    BoundStep made;
+    for (const FormId id : step.inputs) made.inputs.push_back(tensor(bound.plan, id));
+    for (const FormId id : step.outputs) made.outputs.push_back(tensor(bound.plan, id));
+    bound.steps.push_back(std::move(made));
+    BoundStep& kept = bound.steps.back();
+    kept.args = {kept.inputs, kept.outputs, scratch_.data() + step.workspace_offset,
+                 reinterpret_cast<const StepState*>(state_memory_.data() +
+                                                    state_.at(kStepState).offset)};
+  }
+}
+
+void Session::write(const std::string& name, std::span<const std::byte> bytes) {
+  const auto found = state_.find(name);
+  ensure(found != state_.end(), "the session has no state named {}", name);
+  const StateEntry& entry = found->second;
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  ensure(size == entry.bytes || (entry.role == Role::input && size < entry.bytes),
+         "{} takes {} bytes, not {}", name, entry.bytes, size);
+  device_.upload(state_memory_.data() + entry.offset, bytes.data(), bytes.size());
+}
+
+void Session::read(const std::string& name, std::span<std::byte> bytes) const {
+  const auto found = state_.find(name);
+  ensure(found != state_.end(), "the session has no state named {}", name);
+  ensure(static_cast<std::int64_t>(bytes.size()) <= found->second.bytes, "{} has {} bytes, not {}",
+         name, found->second.bytes, bytes.size());
+  device_.download(bytes.data(), state_memory_.data() + found->second.offset, bytes.size());
+  device_.synchronize();
+}
+
+void Session::clear(const std::string& name) {
+  const StateEntry& entry = state_.at(name);
+  device_.fill(state_memory_.data() + entry.offset, std::byte{0},
+               static_cast<std::size_t>(entry.bytes));
+}
+
+void Session::upload_step_state() {
+  if (next_in_flight_ == in_flight_.size()) {
+    device_.synchronize();
+    next_in_flight_ = 0;
+  }
+  StepState& copy = in_flight_[next_in_flight_++];
+  copy = step_state_;
+  device_.upload(state_memory_.data() + state_.at(kStepState).offset, &copy, sizeof(copy));
+}
+
+void Session::run(PlanId id) {
+  upload_step_state();
+  Bound& bound = *plans_[id];
+  for (std::size_t s = 0; s < bound.steps.size(); ++s) {
+    device_.launch(*bound.plan.steps[s].kernel, bound.steps[s].args);
+  }
+}
+
+void Session::run_stepwise(PlanId id, const std::function<void(std::size_t)>& after) {
+  upload_step_state();
+  for (std::size_t s = 0; s < plans_[id]->steps.size(); ++s) {
+    run_step(id, s);
+    after(s);
+  }
+}
+
+void Session::run_step(PlanId id, std::size_t step) {
+  device_.launch(*plans_[id]->plan.steps[step].kernel, plans_[id]->steps[step].args);
+  device_.synchronize();
+}
+
+std::vector<double> Session::read_form(PlanId id, FormId form_id) const {
+  const Plan& p = plans_[id]->plan;
+  Tensor source = tensor(p, form_id);
+  DeviceMemory converted;
+  if (source.layout.kind() == LayoutKind::own) {
+    std::unique_ptr<Kernel> reorder;
+    for (const Backend* backend : all_backends()) {
+      if (reorder == nullptr && backend->unavailable().empty()) {
+        reorder = backend->make_reorder(source.spec, source.layout, Layout::plain());
+      }
+    }
+    ensure(reorder != nullptr, "nobody can read layout {}", source.layout.text());
+    const std::int64_t bytes = aligned(source.spec.bytes());
+    converted = DeviceMemory(
+        device_, static_cast<std::size_t>(bytes) + reorder->workspace_bytes);
+    Tensor plain{converted.data(), source.spec, Layout::plain(),
+                 dense_strides(source.shape(), LayoutKind::plain)};
+    const KernelArgs args{{&source, 1}, {&plain, 1}, converted.data() + bytes, nullptr};
+    device_.launch(*reorder, args);
+    device_.synchronize();
+    source = plain;
+  }
+  // Slices have gaps: take the bytes from the first to the last element.
+  const Shape& shape = source.shape();
+  std::int64_t last = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    last += (shape[axis] - 1) * source.strides[static_cast<std::size_t>(axis)];
+  }
+  const std::int64_t count = shape.elements();
+  if (count == 0) return {};
+  std::vector<std::byte> bytes(static_cast<std::size_t>(last + 1) * size_of(source.spec.dtype));
+  device_.download(bytes.data(), source.data, bytes.size());
+  device_.synchronize();
+  std::vector<double> elements(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t offset = 0, rest = i;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      offset += rest % shape[axis] * source.strides[static_cast<std::size_t>(axis)];
+      rest /= shape[axis];
+    }
+    elements[static_cast<std::size_t>(i)] = element(bytes.data(), source.spec.dtype, offset);
+  }
+  return elements;
+}
+
+std::vector<double> Session::read_value(PlanId id, ValueId value) const {
+  const FormId form = plan(id).form_of(value);
+  ensure(form != kNoForm, "the plan does not compute {}", plan(id).graph->value(value).name);
+  return read_form(id, form);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,99 @@
+#pragma once
+
+// A Session owns the memory of one training: a state arena (parameters, gradients, optimizer state,
+// statistics, metrics, inputs, StepState), shared by name between its Plans, and one scratch arena
+// as large as the largest of them needs. Everything is allocated in prepare(); running a Plan
+// allocates nothing.
+
+#include <array>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "devices/device.h"
+#include "plan/plan.h"
+
+namespace ridgeline {
+
+class Session {
+ public:
+  using PlanId = std::size_t;
+
+  // REQUIRES: the device outlives the session.
+  explicit Session(Device& device) : device_(device) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  // REQUIRES: prepare() was not called yet.
+  PlanId add(Plan plan);
+  // What prepare() will allocate.
+  [[nodiscard]] std::int64_t state_bytes() const { return state_size_; }
+  [[nodiscard]] std::int64_t scratch_bytes() const { return scratch_size_; }
+  // Allocates the arenas and fills the state with zeros.
+  void prepare();
+
+  [[nodiscard]] const Plan& plan(PlanId id) const { return plans_[id]->plan; }
+  [[nodiscard]] Device& device() const { return device_; }
+
+  // State by name, plain layout. Sizes must fit; an input may be shorter than its room.
+  void write(const std::string& name, std::span<const std::byte> bytes);
+  void read(const std::string& name, std::span<std::byte> bytes) const;  // waits for the device
+  void clear(const std::string& name);
+  [[nodiscard]] bool has(const std::string& name) const { return state_.contains(name); }
+
+  // What the next run() will see.
+  StepState& step_state() { return step_state_; }
+
+  void run(PlanId id);
+  // Runs step by step, waiting for each, and calls `after` with the index of each step done.
+  void run_stepwise(PlanId id, const std::function<void(std::size_t)>& after);
+  // Runs one step alone, on whatever its buffers hold.
+  void run_step(PlanId id, std::size_t step);
+
+  // The elements of a form in logical order, whatever its layout. Meaningful only while the form is
+  // alive: after the last step for outputs, after the producing step in a stepwise run.
+  [[nodiscard]] std::vector<double> read_form(PlanId id, FormId form) const;
+  [[nodiscard]] std::vector<double> read_value(PlanId id, ValueId value) const;
+
+  // The scratch arena itself, for tests that look at what was touched.
+  [[nodiscard]] std::span<std::byte> scratch() const {
+    return {scratch_.data(), static_cast<std::size_t>(scratch_size_)};
+  }
+
+ private:
+  struct StateEntry {
+    Role role{};
+    std::int64_t bytes = 0, offset = 0;
+  };
+  struct BoundStep {
+    std::vector<Tensor> inputs, outputs;
+    KernelArgs args;
+  };
+  struct Bound {
+    Plan plan;
+    std::vector<BoundStep> steps;
+  };
+
+  void place_state();
+  void bind(Bound& bound) const;
+  [[nodiscard]] Tensor tensor(const Plan& plan, FormId id) const;
+  void upload_step_state();
+
+  Device& device_;
+  std::vector<std::unique_ptr<Bound>> plans_;
+  std::map<std::string, StateEntry> state_;
+  std::vector<std::string> order_;  // of state, as the plans came
+  std::int64_t state_size_ = 0, scratch_size_ = 0;
+  DeviceMemory state_memory_, scratch_;
+  bool prepared_ = false;
+
+  StepState step_state_;
+  // Copies under way to the device; one is used again only after the device has been waited for.
+  std::array<StepState, 32> in_flight_{};
+  std::size_t next_in_flight_ = 0;
+};
+
+}  // namespace ridgeline

@@ -1,0 +1,120 @@
+#include "train/step_graph.h"
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/philox.h"
+#include "graph/autodiff.h"
+
+namespace ridgeline {
+namespace {
+
+// What training and evaluation share: pixels to loss and totals.
+StepGraph forward_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
+  const ModelConfig& model = spec.model;
+  StepGraph step;
+  Graph& graph = step.graph;
+  const auto channels = static_cast<std::size_t>(model.channels);
+  NormalizeAttributes normalize{
+      .mean = spec.mean.empty() ? std::vector<double>(channels, 0.0) : spec.mean,
+      .deviation = spec.deviation.empty() ? std::vector<double>(channels, 1.0) : spec.deviation,
+      .flip = spec.flip && training};
+  normalize.dtype = spec.dtype;
+  std::vector<ValueId> inputs = {graph.add_value(
+      kImages, {Shape{spec.batch, model.channels, model.height, model.width}, DType::u8},
+      Role::input)};
+  if (normalize.flip) {
+    inputs.push_back(graph.add_value(kSamples, {Shape{spec.batch}, DType::i32}, Role::input));
+  }
+  const ValueId labels = graph.add_value(kLabels, {Shape{spec.batch}, DType::i32}, Role::input);
+  const ValueId totals = graph.add_value(kMetrics, {Shape{4}, DType::f64}, Role::metric);
+
+  const ValueId image =
+      graph.add_node(OpKind::normalize, std::move(normalize), inputs, "input", Phase::input)[0];
+  NetworkBuilder builder(graph, training, model.init, spec.dtype);
+  step.logits = build(builder, image);
+  step.parameters = builder.parameters();
+  step.loss = graph.add_node(OpKind::softmax_cross_entropy, LossAttributes{spec.label_smoothing},
+                             {step.logits, labels}, "loss", Phase::forward)[0];
+  graph.add_node(OpKind::metrics, {}, {totals, step.loss, step.logits, labels}, "loss",
+                 Phase::forward);
+  graph.mark_output(step.loss);
+  return step;
+}
+
+ValueId state_like(Graph& graph, const Parameter& parameter, DType dtype, const char* suffix) {
+  return graph.add_value(parameter.name + suffix, {parameter.shape, dtype}, Role::optimizer_state);
+}
+
+void add_update(Graph& graph, const Parameter& parameter, ValueId gradient, const StepSpec& spec) {
+  const ValueId value = graph.find(parameter.name);
+  const std::string layer = parameter.name.substr(0, parameter.name.rfind('.'));
+  if (const auto* sgd = std::get_if<SgdAttributes>(&spec.optimizer)) {
+    std::vector<ValueId> inputs = {value, gradient};
+    if (sgd->momentum != 0.0) {
+      inputs.push_back(state_like(graph, parameter, spec.dtype, ".velocity"));
+    }
+    graph.add_node(OpKind::sgd, *sgd, std::move(inputs), layer, Phase::optimizer);
+    return;
+  }
+  const ValueId m = state_like(graph, parameter, spec.dtype, ".m");
+  const ValueId v = state_like(graph, parameter, spec.dtype, ".v");
+  graph.add_node(OpKind::adam, std::get<AdamAttributes>(spec.optimizer), {value, gradient, m, v},
+                 layer, Phase::optimizer);
+}
+
+BuildNetwork zoo_builder(const StepSpec& spec) {
+  check_config(spec.model);
+  return [&spec](NetworkBuilder& builder, ValueId image) {
+    return find_model(spec.model.name).build(builder, image, spec.model);
+  };
+}
+
+}  // namespace
+
+StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build) {
+  StepGraph step = forward_graph(spec, build, true);
+  std::vector<Parameter> trained;
+  std::vector<ValueId> wanted;
+  for (const Parameter& parameter : step.parameters) {
+    if (parameter.role != Role::parameter) continue;
+    trained.push_back(parameter);
+    wanted.push_back(step.graph.find(parameter.name));
+  }
+  const Seed seed{step.loss, kNoValue};
+  const std::vector<ValueId> gradients = differentiate(step.graph, {&seed, 1}, wanted);
+  for (std::size_t i = 0; i < trained.size(); ++i) {
+    ensure(gradients[i] != kNoValue, "{} has no influence on the loss", trained[i].name);
+    step.graph.name_gradient(gradients[i], gradient_name(trained[i].name));
+  }
+  for (std::size_t i = 0; i < trained.size(); ++i) {
+    add_update(step.graph, trained[i], gradients[i], spec);
+  }
+  return step;
+}
+
+StepGraph evaluation_graph(const StepSpec& spec, const BuildNetwork& build) {
+  StepGraph step = forward_graph(spec, build, false);
+  step.graph.mark_output(step.logits);
+  return step;
+}
+
+StepGraph training_graph(const StepSpec& spec) { return training_graph(spec, zoo_builder(spec)); }
+
+StepGraph evaluation_graph(const StepSpec& spec) {
+  return evaluation_graph(spec, zoo_builder(spec));
+}
+
+std::vector<double> initial_values(const Parameter& parameter, std::uint64_t seed) {
+  const auto count = static_cast<std::size_t>(parameter.shape.elements());
+  std::vector<double> values(count, parameter.init.amount);
+  if (parameter.init.kind == Init::Kind::constant) return values;
+  PhiloxSequence random(seed, RandomStream::weights, hash_of(parameter.name));
+  for (double& value : values) {
+    value = parameter.init.kind == Init::Kind::normal
+                ? random.normal() * parameter.init.amount
+                : (2.0 * random.uniform_double() - 1.0) * parameter.init.amount;
+  }
+  return values;
+}
+
+}  // namespace ridgeline

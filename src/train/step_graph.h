@@ -1,0 +1,57 @@
+#pragma once
+
+// One whole step as a graph: from pixels to updated weights for training, from pixels to logits and
+// totals for evaluation.
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "graph/graph.h"
+#include "models/model.h"
+
+namespace ridgeline {
+
+// Names of the values that the host writes and reads.
+inline constexpr const char* kImages = "images";    // input, u8 (N, C, H, W)
+inline constexpr const char* kLabels = "labels";    // input, i32 (N)
+inline constexpr const char* kSamples = "samples";  // input, i32 (N), only with `flip`
+inline constexpr const char* kMetrics = "metrics";  // MetricTotals
+
+using OptimizerAttributes = std::variant<SgdAttributes, AdamAttributes>;
+
+struct StepSpec {
+  ModelConfig model;
+  std::int64_t batch = 64;
+  std::vector<double> mean, deviation;  // of the pixels / 255, one per channel; empty: 0 and 1
+  bool flip = false;
+  double label_smoothing = 0.0;
+  OptimizerAttributes optimizer = SgdAttributes{};
+  DType dtype = DType::f32;
+};
+
+struct StepGraph {
+  Graph graph;
+  std::vector<Parameter> parameters;  // running statistics included
+  ValueId logits = kNoValue, loss = kNoValue;
+};
+
+// The network between the normalised image and the logits.
+using BuildNetwork = std::function<ValueId(NetworkBuilder& builder, ValueId image)>;
+
+// Of a model of the zoo, as spec.model tells, or of any network.
+[[nodiscard]] StepGraph training_graph(const StepSpec& spec);
+[[nodiscard]] StepGraph evaluation_graph(const StepSpec& spec);
+[[nodiscard]] StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build);
+[[nodiscard]] StepGraph evaluation_graph(const StepSpec& spec, const BuildNetwork& build);
+
+// The initial elements of a parameter: a function of the seed and the parameter's name alone.
+[[nodiscard]] std::vector<double> initial_values(const Parameter& parameter, std::uint64_t seed);
+
+// "weight.grad" of "weight".
+[[nodiscard]] inline std::string gradient_name(const std::string& parameter) {
+  return parameter + ".grad";
+}
+
+}  // namespace ridgeline

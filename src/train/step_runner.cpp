@@ -1,0 +1,122 @@
+#include "train/step_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace ridgeline {
+
+StepRunner::StepRunner(Device& device, PlanRequest request)
+    : request_(std::move(request)), session_(device) {}
+
+Session::PlanId StepRunner::add(StepGraph step) {
+  if (parameters_.empty()) parameters_ = std::move(step.parameters);
+  logits_.push_back(step.logits);
+  return session_.add(plan_for(std::move(step.graph), request_, session_.device()));
+}
+
+Session::PlanId StepRunner::add_training(const StepSpec& spec) {
+  dtype_ = spec.dtype;
+  return add(training_graph(spec));
+}
+
+Session::PlanId StepRunner::add_evaluation(const StepSpec& spec) {
+  dtype_ = spec.dtype;
+  return add(evaluation_graph(spec));
+}
+
+std::vector<std::byte> StepRunner::initial_bytes(const Parameter& parameter) const {
+  const std::vector<double> values = initial_values(parameter, seed_);
+  std::vector<std::byte> bytes(values.size() * size_of(dtype_));
+  if (dtype_ == DType::f64) {
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  }
+  ensure(dtype_ == DType::f32, "parameters are kept in f32 or f64, not {}", name_of(dtype_));
+  std::transform(values.begin(), values.end(), reinterpret_cast<float*>(bytes.data()),
+                 [](double value) { return static_cast<float>(value); });
+  return bytes;
+}
+
+void StepRunner::prepare(std::uint64_t seed) {
+  seed_ = seed;
+  session_.prepare();
+  for (const Parameter& parameter : parameters_) {
+    if (!session_.has(parameter.name)) continue;
+    session_.write(parameter.name, initial_bytes(parameter));
+    session_.device().synchronize();
+  }
+}
+
+void StepRunner::write_batch(const Batch& batch) {
+  session_.write(kImages, std::as_bytes(batch.pixels));
+  session_.write(kLabels, std::as_bytes(batch.labels));
+  if (session_.has(kSamples)) session_.write(kSamples, std::as_bytes(batch.samples));
+}
+
+MetricTotals StepRunner::totals() const {
+  MetricTotals totals;
+  session_.read(kMetrics, std::as_writable_bytes(std::span(&totals, 1)));
+  return totals;
+}
+
+void StepRunner::clear_totals() { session_.clear(kMetrics); }
+
+std::vector<std::string> StepRunner::unchanged_parameters() const {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.role != Role::parameter) continue;
+    const std::vector<std::byte> start = initial_bytes(parameter);
+    std::vector<std::byte> now(start.size());
+    session_.read(parameter.name, now);
+    if (now == start) names.push_back(parameter.name);
+  }
+  return names;
+}
+
+std::int64_t count_parameters(std::span<const Parameter> parameters) {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters) {
+    if (parameter.role == Role::parameter) count += parameter.shape.elements();
+  }
+  return count;
+}
+
+void check_memory(const Device& device, std::int64_t batch, std::int64_t bytes,
+                  const std::function<std::int64_t(std::int64_t)>& needed) {
+  const auto available = static_cast<std::int64_t>(
+      std::min<std::size_t>(device.available_memory(), std::numeric_limits<std::int64_t>::max()));
+  if (bytes <= available) return;
+  std::int64_t fits = 0, too_large = batch;
+  while (too_large - fits > 1) {
+    const std::int64_t middle = fits + (too_large - fits) / 2;
+    (needed(middle) <= available ? fits : too_large) = middle;
+  }
+  bad_input("too little memory for batch {}: {} needed, {} available on {}; {}", batch,
+            bytes_text(bytes), bytes_text(available), device.name(),
+            fits > 0 ? fmt::format("the largest batch that fits is {}", fits)
+                     : std::string("not even a batch of 1 fits"));
+}
+
+void check_training_memory(Device& device, const StepSpec& spec,
+                           std::span<const PlanRequest> requests) {
+  const auto needed = [&](std::int64_t batch) {
+    StepSpec sized = spec;
+    sized.batch = batch;
+    std::int64_t bytes = batch * spec.model.channels * spec.model.height * spec.model.width;
+    for (PlanRequest request : requests) {
+      // `auto` would run kernels to find out; its plans need about what native's need.
+      if (request.backend == "auto") request.backend = "native";
+      StepRunner dry(device, std::move(request));
+      (void)dry.add_training(sized);
+      bytes += dry.bytes();
+    }
+    return bytes;
+  };
+  check_memory(device, spec.batch, needed(spec.batch), needed);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,75 @@
+#pragma once
+
+// The host's side of training and evaluation steps: a Session with the plans of one model, initial
+// weights, batches in, totals out. Trainer, benchmarks and verification all run steps through it.
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "plan/auto.h"
+#include "plan/session.h"
+#include "train/step_graph.h"
+
+namespace ridgeline {
+
+class StepRunner {
+ public:
+  // REQUIRES: the device outlives the runner.
+  StepRunner(Device& device, PlanRequest request);
+
+  // Plans may have different batches; REQUIRES: the same model otherwise, prepare() not yet called.
+  Session::PlanId add_training(const StepSpec& spec);
+  Session::PlanId add_evaluation(const StepSpec& spec);
+  // What prepare() will allocate on the device.
+  [[nodiscard]] std::int64_t bytes() const {
+    return session_.state_bytes() + session_.scratch_bytes();
+  }
+
+  // Allocates everything and writes the initial weights of the seed.
+  void prepare(std::uint64_t seed);
+
+  // Hands a batch to the next steps; what is missing to a plan's batch stays as it was.
+  void write_batch(const Batch& batch);
+
+  // Running totals since they were cleared; waits for the device.
+  [[nodiscard]] MetricTotals totals() const;
+  void clear_totals();
+
+  // Names of the trained parameters of which no element differs from its initial value.
+  [[nodiscard]] std::vector<std::string> unchanged_parameters() const;
+
+  [[nodiscard]] Session& session() { return session_; }
+  [[nodiscard]] const Session& session() const { return session_; }
+  [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+  // The network's output in a plan.
+  [[nodiscard]] ValueId logits(Session::PlanId id) const { return logits_[id]; }
+
+ private:
+  Session::PlanId add(StepGraph step);
+  [[nodiscard]] std::vector<std::byte> initial_bytes(const Parameter& parameter) const;
+
+  PlanRequest request_;
+  Session session_;
+  std::vector<Parameter> parameters_;
+  std::vector<ValueId> logits_;  // one for each plan
+  DType dtype_ = DType::f32;
+  std::uint64_t seed_ = 0;
+};
+
+// Elements of the trained parameters; running statistics are none.
+[[nodiscard]] std::int64_t count_parameters(std::span<const Parameter> parameters);
+
+// Throws bad_input when the device has less memory than the `bytes` that a batch needs: says what
+// is needed, what is there, and the largest batch that fits, for which it asks `needed(batch)`.
+// REQUIRES: a larger batch never needs less.
+void check_memory(const Device& device, std::int64_t batch, std::int64_t bytes,
+                  const std::function<std::int64_t(std::int64_t)>& needed);
+
+// The same for training steps of one batch by each of the requests at once, nothing allocated yet.
+void check_training_memory(Device& device, const StepSpec& spec,
+                           std::span<const PlanRequest> requests);
+
+}  // namespace ridgeline

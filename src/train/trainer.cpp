@@ -1,0 +1,438 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace ridgeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// An interrupted training is still evaluated when that is likely to be quicker than this.
+constexpr double kPatienceSeconds = 2.0;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void check_share(const char* what, double value) {
+  if (!(value >= 0.0 && value < 1.0)) {
+    bad_input("{} {}: must be at least 0 and below 1", what, value);
+  }
+}
+
+void check_amount(const char* what, double value) {
+  if (!(value >= 0.0 && std::isfinite(value)))
+    bad_input("{} {}: must not be negative", what, value);
+}
+
+void check_optimizer(const OptimizerAttributes& optimizer) {
+  if (const auto* sgd = std::get_if<SgdAttributes>(&optimizer)) {
+    check_share("momentum", sgd->momentum);
+    check_amount("weight decay", sgd->weight_decay);
+    if (sgd->nesterov && sgd->momentum == 0.0) bad_input("Nesterov needs a momentum above 0");
+    return;
+  }
+  const auto& adam = std::get<AdamAttributes>(optimizer);
+  check_share("beta1", adam.beta1);
+  check_share("beta2", adam.beta2);
+  check_amount("epsilon", adam.epsilon);
+  check_amount("weight decay", adam.weight_decay);
+}
+
+void check_normalisation(const StepSpec& step) {
+  const auto channels = static_cast<std::size_t>(step.model.channels);
+  for (const auto* list : {&step.mean, &step.deviation}) {
+    if (!list->empty() && list->size() != channels) {
+      bad_input("normalisation for {} channels, but the images have {}", list->size(), channels);
+    }
+  }
+  for (const double mean : step.mean) {
+    if (!std::isfinite(mean)) bad_input("the mean {} of the normalisation is no number", mean);
+  }
+  for (const double deviation : step.deviation) {
+    if (!(deviation > 0.0 && std::isfinite(deviation))) {
+      bad_input("the deviation {} of the normalisation must be above 0", deviation);
+    }
+  }
+}
+
+Batch first_rows(const Dataset& data, std::span<const std::int32_t> numbers, std::int64_t rows) {
+  const auto count = static_cast<std::size_t>(rows);
+  Batch batch;
+  batch.pixels = std::span(data.pixels).first(count * data.sample_bytes());
+  batch.labels = std::span(data.labels).first(count);
+  batch.samples = numbers.first(count);
+  batch.rows = rows;
+  return batch;
+}
+
+std::string percent(double share) { return fmt::format("{:.2f}%", 100.0 * share); }
+
+}  // namespace
+
+void check_train_config(const TrainConfig& config, const Split& data) {
+  if (data.train.empty()) bad_input("there are no training samples");
+  if (config.epochs < 1) {
+    bad_input("{} {}: must be at least 1", config.full_batch ? "iterations" : "epochs",
+              config.epochs);
+  }
+  if (config.step.batch < 1) bad_input("batch {}: must be at least 1", config.step.batch);
+  if (config.step.batch > data.train.count()) {
+    bad_input("batch {} is larger than the training data; it must lie between 1 and {}",
+              config.step.batch, data.train.count());
+  }
+  if (config.eval_batch < 0)
+    bad_input("evaluation batch {}: must be at least 1", config.eval_batch);
+  if (config.eval_every < 1) {
+    bad_input("evaluation every {} epochs: must be at least 1", config.eval_every);
+  }
+  check_amount("learning rate", config.learning_rate);
+  if (!(config.step.label_smoothing >= 0.0 && config.step.label_smoothing <= 1.0)) {
+    bad_input("label smoothing {}: must lie between 0 and 1", config.step.label_smoothing);
+  }
+  check_optimizer(config.step.optimizer);
+  check_normalisation(config.step);
+  if (config.target_accuracy &&
+      !(*config.target_accuracy > 0.0 && *config.target_accuracy <= 1.0)) {
+    bad_input("target accuracy {}: must lie above 0 and not above 1", *config.target_accuracy);
+  }
+  if (config.target_accuracy && data.test.empty()) {
+    bad_input("a target accuracy needs test samples, and there are none");
+  }
+}
+
+Trainer::Trainer(TrainConfig config, const Split& data, std::unique_ptr<Device> device)
+    : config_(std::move(config)), data_(data), device_(std::move(device)) {
+  const Clock::time_point start = Clock::now();
+  if (config_.full_batch) config_.step.batch = data.train.count();
+  check_train_config(config_, data);
+
+  // `auto` times kernels with real buffers, so there the check comes first, with a stand-in.
+  if (config_.plan.backend == "auto") check_memory_for_plans();
+  runner_ = std::make_unique<StepRunner>(*device_, config_.plan);
+  plans_ = add_plans(*runner_, config_.step.batch);
+  if (config_.plan.backend != "auto") check_memory_for_plans();
+  runner_->prepare(config_.seed);
+
+  if (config_.full_batch) {
+    sample_numbers_.resize(static_cast<std::size_t>(data.train.count()));
+    std::iota(sample_numbers_.begin(), sample_numbers_.end(), 0);
+  } else {
+    loader_ = std::make_unique<Loader>(data.train, LoaderOptions{.batch = config_.step.batch,
+                                                                 .shuffle = true,
+                                                                 .seed = config_.seed,
+                                                                 .last_batch = config_.last_batch});
+  }
+  if (!data.test.empty()) {
+    test_loader_ =
+        std::make_unique<Loader>(data.test, LoaderOptions{.batch = eval_batch(config_.step.batch)});
+  }
+  setup_seconds_ = seconds_since(start);
+}
+
+std::int64_t Trainer::eval_batch(std::int64_t batch) const {
+  return std::min(config_.eval_batch > 0 ? config_.eval_batch : batch, data_.test.count());
+}
+
+Trainer::Plans Trainer::add_plans(StepRunner& runner, std::int64_t batch) const {
+  Plans plans;
+  StepSpec spec = config_.step;
+  spec.batch = batch;
+  plans.train = runner.add_training(spec);
+  spec.batch = data_.train.count() % batch;
+  if (spec.batch > 0 && config_.last_batch == LastBatch::smaller) {
+    plans.train_rest = runner.add_training(spec);
+  }
+  if (data_.test.empty()) return plans;
+  // The test loss is the plain cross-entropy, comparable whatever training smooths.
+  spec.label_smoothing = 0.0;
+  spec.batch = eval_batch(batch);
+  plans.eval = runner.add_evaluation(spec);
+  spec.batch = data_.test.count() % spec.batch;
+  if (spec.batch > 0) plans.eval_rest = runner.add_evaluation(spec);
+  return plans;
+}
+
+// What the loader's batches take beside the plans.
+std::int64_t Trainer::host_bytes(std::int64_t batch) const {
+  if (config_.full_batch) return 0;
+  const int slots = LoaderOptions{}.prefetch + 1;
+  return slots * batch * static_cast<std::int64_t>(data_.train.sample_bytes());
+}
+
+void Trainer::check_memory_for_plans() const {
+  PlanRequest request = config_.plan;
+  if (request.backend == "auto") request.backend = "native";
+  const auto needed = [&](std::int64_t batch) {
+    StepRunner dry(*device_, request);
+    (void)add_plans(dry, batch);
+    return dry.bytes() + host_bytes(batch);
+  };
+  const std::int64_t batch = config_.step.batch;
+  check_memory(*device_, batch,
+               runner_ != nullptr ? runner_->bytes() + host_bytes(batch) : needed(batch), needed);
+}
+
+Evaluation Trainer::evaluate(ConfusionMatrix* confusion) {
+  ensure(test_loader_ != nullptr, "there is nothing to evaluate on");
+  const Clock::time_point start = Clock::now();
+  Session& session = runner_->session();
+  runner_->clear_totals();
+  test_loader_->start_epoch(0);
+  const std::int64_t full = eval_batch(config_.step.batch);
+  while (const std::optional<Batch> batch = test_loader_->next()) {
+    const Session::PlanId plan = batch->rows == full ? *plans_.eval : *plans_.eval_rest;
+    runner_->write_batch(*batch);
+    session.step_state() = {.seed = config_.seed, .valid_rows = batch->rows};
+    session.run(plan);
+    if (confusion != nullptr) {
+      confusion->add(session.read_value(plan, runner_->logits(plan)), batch->labels);
+    }
+  }
+  const MetricTotals totals = runner_->totals();
+  if (config_.full_batch) {
+    // The test batches lay where the training data has its place.
+    runner_->write_batch(
+        first_rows(data_.train, sample_numbers_, std::min(full, data_.train.count())));
+    device_->synchronize();
+  }
+  return {.loss = totals.loss / totals.rows,
+          .accuracy = totals.top1 / totals.rows,
+          .top5 = totals.top5 / totals.rows,
+          .samples = std::llround(totals.rows),
+          .seconds = seconds_since(start)};
+}
+
+// One training from the first step to the last.
+class Trainer::Run {
+ public:
+  Run(Trainer& trainer, TrainObserver& observer)
+      : trainer_(trainer),
+        config_(trainer.config_),
+        runner_(*trainer.runner_),
+        observer_(observer),
+        steps_in_epoch_(trainer.loader_ == nullptr ? 1 : trainer.loader_->batches()) {}
+
+  TrainResult go() {
+    if (config_.full_batch) {
+      runner_.write_batch(
+          first_rows(trainer_.data_.train, trainer_.sample_numbers_, trainer_.data_.train.count()));
+      runner_.session().device().synchronize();
+    }
+    // Room for all reports at once: nothing is allocated between two epochs either.
+    const std::int64_t reports =
+        config_.full_batch ? (config_.epochs + config_.eval_every - 1) / config_.eval_every
+                           : config_.epochs;
+    result_.epochs.reserve(static_cast<std::size_t>(std::min<std::int64_t>(reports, 100'000)));
+    start_ = Clock::now();
+    for (std::int64_t epoch = 0; epoch < config_.epochs && !finished();) {
+      EpochResult done = config_.full_batch ? train_iterations(epoch) : train_epoch(epoch);
+      epoch = done.epoch;
+      finish(std::move(done));
+    }
+    result_.steps = steps_done_;
+    result_.training_seconds = training_seconds_;
+    result_.total_seconds = seconds_since(start_);
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool finished() const { return result_.interrupted || result_.target.has_value(); }
+
+  // Measures a stretch of training, with the very first step apart.
+  struct Stretch {
+    Clock::time_point start = Clock::now();
+    std::int64_t samples = 0;
+    double first_seconds = 0.0, first_wait = 0.0;
+    std::int64_t first_samples = 0;
+  };
+
+  void count(Stretch& stretch, std::int64_t rows, double waited) {
+    stretch.samples += rows;
+    if (steps_done_ != 1) return;
+    stretch.first_seconds = result_.first_step_seconds = seconds_since(stretch.start);
+    stretch.first_samples = rows;
+    stretch.first_wait = waited;
+  }
+
+  EpochResult result_of(const Stretch& stretch, std::int64_t epoch, double waited) {
+    const double all = seconds_since(stretch.start);
+    training_seconds_ += all;
+    EpochResult result{.epoch = epoch};
+    const bool only_first = stretch.samples == stretch.first_samples;
+    result.seconds = only_first ? all : all - stretch.first_seconds;
+    result.samples = only_first ? stretch.samples : stretch.samples - stretch.first_samples;
+    result.data_wait_seconds = only_first ? waited : waited - stretch.first_wait;
+    result.train_loss = totals_.loss / totals_.rows;
+    result.train_accuracy = totals_.top1 / totals_.rows;
+    result.complete = !result_.interrupted;
+    return result;
+  }
+
+  EpochResult train_epoch(std::int64_t epoch) {
+    Loader& loader = *trainer_.loader_;
+    clear_totals();
+    Stretch stretch;
+    loader.start_epoch(epoch);
+    while (!result_.interrupted) {
+      const std::optional<Batch> batch = loader.next();
+      if (!batch) break;
+      runner_.write_batch(*batch);
+      const bool full = batch->rows == config_.step.batch;
+      step(full ? trainer_.plans_.train : *trainer_.plans_.train_rest, batch->rows, epoch);
+      count(stretch, batch->rows, loader.wait_seconds());
+      report_step(epoch, batch->index + 1);
+    }
+    return result_of(stretch, epoch + 1, loader.wait_seconds());
+  }
+
+  EpochResult train_iterations(std::int64_t first) {
+    const std::int64_t last = std::min(first + config_.eval_every, config_.epochs);
+    Stretch stretch;
+    std::int64_t iteration = first;
+    while (iteration < last && !result_.interrupted) {
+      clear_totals();
+      step(trainer_.plans_.train, config_.step.batch, iteration);
+      count(stretch, config_.step.batch, 0.0);
+      report_step(iteration, 1);
+      ++iteration;
+    }
+    return result_of(stretch, iteration, 0.0);
+  }
+
+  void clear_totals() {
+    runner_.clear_totals();
+    totals_ = {};
+  }
+
+  void step(Session::PlanId plan, std::int64_t rows, std::int64_t epoch) {
+    Session& session = runner_.session();
+    session.step_state() = {.learning_rate = config_.learning_rate,
+                            .optimizer_step = steps_done_ + 1,
+                            .seed = config_.seed,
+                            .random_step = steps_done_,
+                            .epoch = epoch,
+                            .valid_rows = rows};
+    session.run(plan);
+    ++steps_done_;
+    const MetricTotals before = totals_;
+    totals_ = runner_.totals();
+    const double loss = (totals_.loss - before.loss) / (totals_.rows - before.rows);
+    if (!std::isfinite(loss)) stop_for_loss(loss, epoch);
+    loss_ = loss;
+  }
+
+  void report_step(std::int64_t epoch, std::int64_t step_in_epoch) {
+    observer_.on_step({.epoch = epoch + 1,
+                       .step = step_in_epoch,
+                       .steps_in_epoch = steps_in_epoch_,
+                       .done = steps_done_,
+                       .total = config_.epochs * steps_in_epoch_,
+                       .loss = loss_});
+    result_.interrupted = observer_.stop();
+  }
+
+  [[nodiscard]] std::string likely_cause() const {
+    return fmt::format(
+        "The last finite loss was {:.6g}; the learning rate {} is likely too high: try {}", loss_,
+        config_.learning_rate, config_.learning_rate / 10.0);
+  }
+
+  [[noreturn]] void stop_for_loss(double loss, std::int64_t epoch) const {
+    const std::string where = config_.full_batch
+                                  ? fmt::format("iteration {}", steps_done_)
+                                  : fmt::format("step {} (epoch {})", steps_done_, epoch + 1);
+    if (steps_done_ == 1) {
+      fail(
+          "the loss is {} at {}, before any update: the initial weights or the normalised input "
+          "are not finite or far too large; check the normalisation and the initialisation",
+          loss, where);
+    }
+    fail("the loss is {} at {}. {}", loss, where, likely_cause());
+  }
+
+  void finish(EpochResult epoch) {
+    const bool due = config_.full_batch || epoch.epoch % config_.eval_every == 0 ||
+                     epoch.epoch == config_.epochs;
+    const bool evaluated =
+        trainer_.test_loader_ != nullptr && (result_.interrupted ? quick_to_evaluate(epoch) : due);
+    if (evaluated) evaluate(epoch);
+    result_.epochs.push_back(epoch);
+    observer_.on_epoch(epoch);
+    if (epoch.complete) look_for_trouble(epoch);
+  }
+
+  [[nodiscard]] bool quick_to_evaluate(const EpochResult& epoch) const {
+    const double rate = epoch.samples_per_second();
+    return static_cast<double>(trainer_.data_.test.count()) < kPatienceSeconds * rate;
+  }
+
+  void evaluate(EpochResult& epoch) {
+    const Evaluation test = trainer_.evaluate();
+    if (!std::isfinite(test.loss)) {
+      fail("the test loss is {} after {} {}. {}", test.loss,
+           config_.full_batch ? "iteration" : "epoch", epoch.epoch, likely_cause());
+    }
+    epoch.test_loss = result_.final_test_loss = test.loss;
+    epoch.test_accuracy = result_.final_test_accuracy = test.accuracy;
+    epoch.evaluation_seconds = test.seconds;
+    if (config_.target_accuracy && test.accuracy >= *config_.target_accuracy) {
+      result_.target = TargetReached{.epoch = epoch.epoch,
+                                     .training_seconds = training_seconds_,
+                                     .total_seconds = seconds_since(start_)};
+    }
+  }
+
+  // Alarms come after the first report and, where the trouble lasts, after the last one.
+  void look_for_trouble(const EpochResult& epoch) {
+    const bool first = result_.epochs.size() == 1;
+    const bool last = epoch.epoch == config_.epochs || finished();
+    if (!first && !last) return;
+    const char* unit = config_.full_batch ? "iteration" : "epoch";
+
+    const Dataset& seen = epoch.test_accuracy ? trainer_.data_.test : trainer_.data_.train;
+    const double accuracy = epoch.test_accuracy.value_or(epoch.train_accuracy);
+    const double chance = std::max(majority_share(seen.labels, config_.step.model.classes),
+                                   1.0 / static_cast<double>(config_.step.model.classes));
+    if (at_chance(accuracy, chance, seen.count())) {
+      warn(fmt::format("{} accuracy after {} {} is {}, no better than chance ({})",
+                       epoch.test_accuracy ? "test" : "train", unit, epoch.epoch, percent(accuracy),
+                       percent(chance)));
+    }
+    if (!first && !still_unchanged_) return;
+    const std::vector<std::string> unchanged = runner_.unchanged_parameters();
+    still_unchanged_ = !unchanged.empty();
+    if (still_unchanged_) {
+      warn(fmt::format("parameters that never changed up to {} {}: {}", unit, epoch.epoch,
+                       joined(unchanged, ", ")));
+    }
+  }
+
+  void warn(std::string text) {
+    observer_.on_warning(text);
+    result_.warnings.push_back(std::move(text));
+  }
+
+  Trainer& trainer_;
+  const TrainConfig& config_;
+  StepRunner& runner_;
+  TrainObserver& observer_;
+  std::int64_t steps_in_epoch_;
+  TrainResult result_;
+  Clock::time_point start_;
+  std::int64_t steps_done_ = 0;
+  double training_seconds_ = 0.0;
+  MetricTotals totals_;
+  double loss_ = 0.0;  // of the last step
+  bool still_unchanged_ = true;
+};
+
+TrainResult Trainer::train(TrainObserver& observer) { return Run(*this, observer).go(); }
+
+}  // namespace ridgeline

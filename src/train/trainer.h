@@ -1,0 +1,132 @@
+#pragma once
+
+// Trains a model on a dataset and evaluates it. The trainer prints nothing: an observer sees what
+// happens. All plans are made and all memory is allocated in the constructor; training then
+// allocates nothing from step to step.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/loader.h"
+#include "train/metrics.h"
+#include "train/step_runner.h"
+
+namespace ridgeline {
+
+struct TrainConfig {
+  StepSpec step;  // in full-batch mode its batch is the number of training samples
+  PlanRequest plan;
+  std::int64_t epochs = 10;
+  // The whole training set is one batch that stays on the device: an epoch is one iteration.
+  bool full_batch = false;
+  double learning_rate = 0.01;
+  std::uint64_t seed = 0;
+  LastBatch last_batch = LastBatch::smaller;
+  std::int64_t eval_batch = 0;  // 0: as in training
+  // Epochs between two evaluations; the last epoch is always evaluated. In full-batch mode results
+  // are reported at the same pace.
+  std::int64_t eval_every = 1;
+  std::optional<double> target_accuracy;  // training ends when a test reaches it
+};
+
+// Throws bad_input for what no training can be done with.
+void check_train_config(const TrainConfig& config, const Split& data);
+
+// One epoch, or in full-batch mode the iterations since the last report.
+struct EpochResult {
+  std::int64_t epoch = 0;                         // from 1
+  double train_loss = 0.0, train_accuracy = 0.0;  // full batch: of the last iteration alone
+  std::optional<double> test_loss = {}, test_accuracy = {};
+  std::int64_t samples = 0;  // trained in `seconds`
+  double seconds = 0.0;      // training alone, without the very first step
+  double data_wait_seconds = 0.0;
+  double evaluation_seconds = 0.0;
+  bool complete = true;  // false when training was interrupted in it
+
+  [[nodiscard]] double samples_per_second() const {
+    return seconds > 0.0 ? static_cast<double>(samples) / seconds : 0.0;
+  }
+};
+
+struct TargetReached {
+  std::int64_t epoch = 0;
+  double training_seconds = 0.0;  // first step included, evaluations not
+  double total_seconds = 0.0;     // evaluations included
+};
+
+struct TrainResult {
+  std::vector<EpochResult> epochs;
+  std::int64_t steps = 0;
+  double first_step_seconds = 0.0;
+  double training_seconds = 0.0, total_seconds = 0.0;
+  std::optional<double> final_test_loss, final_test_accuracy;
+  std::optional<TargetReached> target;
+  bool interrupted = false;
+  std::vector<std::string> warnings;
+};
+
+struct StepProgress {
+  std::int64_t epoch = 0;                     // from 1
+  std::int64_t step = 0, steps_in_epoch = 0;  // from 1
+  std::int64_t done = 0, total = 0;           // steps of the whole training
+  double loss = 0.0;
+};
+
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void on_step(const StepProgress&) {}
+  virtual void on_epoch(const EpochResult&) {}
+  virtual void on_warning(const std::string&) {}
+  // Asked after every step: true ends the training there.
+  [[nodiscard]] virtual bool stop() { return false; }
+};
+
+class Trainer {
+ public:
+  // REQUIRES: `data` outlives the trainer. An empty test part means no evaluation.
+  Trainer(TrainConfig config, const Split& data, std::unique_ptr<Device> device);
+
+  // Trains once, from the initial weights. Throws a failure when the loss is no finite number; the
+  // observer has seen all epochs before.
+  TrainResult train(TrainObserver& observer);
+
+  // Every test sample counts exactly once. REQUIRES: the test part is not empty.
+  Evaluation evaluate() { return evaluate(nullptr); }
+  Evaluation evaluate(ConfusionMatrix& confusion) { return evaluate(&confusion); }
+
+  [[nodiscard]] const TrainConfig& config() const { return config_; }
+  [[nodiscard]] StepRunner& runner() { return *runner_; }
+  [[nodiscard]] Session::PlanId training_plan() const { return plans_.train; }
+  [[nodiscard]] std::optional<Session::PlanId> evaluation_plan() const { return plans_.eval; }
+  [[nodiscard]] double setup_seconds() const { return setup_seconds_; }
+
+ private:
+  class Run;
+
+  // The plans of a training; one for the rest where the batch leaves a smaller one at the end.
+  struct Plans {
+    Session::PlanId train = 0;
+    std::optional<Session::PlanId> train_rest, eval, eval_rest;
+  };
+
+  Plans add_plans(StepRunner& runner, std::int64_t batch) const;
+  [[nodiscard]] std::int64_t eval_batch(std::int64_t batch) const;
+  [[nodiscard]] std::int64_t host_bytes(std::int64_t batch) const;
+  void check_memory_for_plans() const;
+  Evaluation evaluate(ConfusionMatrix* confusion);
+
+  TrainConfig config_;
+  const Split& data_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<StepRunner> runner_;
+  std::unique_ptr<Loader> loader_, test_loader_;
+  std::vector<std::int32_t> sample_numbers_;  // of the full batch
+  Plans plans_;
+  double setup_seconds_ = 0.0;
+};
+
+}  // namespace ridgeline

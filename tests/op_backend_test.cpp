@@ -1,0 +1,151 @@
+// Every backend against the reference in double, over the one case list.
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "backends/registry.h"
+#include "support/case_names.h"
+#include "support/op_runner.h"
+
+namespace ridgeline::testing {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+struct Param {
+  const Backend* backend;
+  const OpCase* op_case;
+};
+
+std::vector<Param> params() {
+  std::vector<Param> list;
+  for (const Backend* backend : all_backends()) {
+    for (const OpCase& op_case : op_cases()) {
+      if (backend->device == "cpu") list.push_back({backend, &op_case});
+    }
+  }
+  return list;
+}
+
+std::string name_of_param(const Param& param) {
+  return test_name(std::string(param.backend->name) + "_" + param.op_case->name);
+}
+
+// GoogleTest prints a parameter with every failure.
+void PrintTo(const Param& param, std::ostream* out) { *out << name_of_param(param); }
+
+class OpBackend : public ::testing::TestWithParam<Param> {};
+
+TEST_P(OpBackend, MatchesReference) {
+  const auto& [backend, op_case] = GetParam();
+  const std::string unavailable = backend->unavailable();
+  if (!unavailable.empty()) GTEST_SKIP() << unavailable;
+  const bool slow = kSanitized || backend == &reference_backend;
+  if (slow && op_case->big) GTEST_SKIP() << "too big for the reference or a sanitizer";
+  const CheckResult result = check_case(*backend, *op_case, Effort::thorough);
+  if (!result.refusal.empty()) GTEST_SKIP() << result.refusal;
+  for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+  if (HasFailure()) {
+    std::vector<NodeId> nodes;
+    for (std::size_t id = 0; id < op_case->graph.nodes().size(); ++id) {
+      nodes.push_back(static_cast<NodeId>(id));
+    }
+    std::cout << "problem: " << make_problem(op_case->graph, nodes).text() << "\n"
+              << "rows: " << backend->name << ": " << result.rows << "\n"
+              << "repro: ridgeline_tests --gtest_filter=Ops/OpBackend.MatchesReference/"
+              << name_of_param(GetParam()) << "\n"
+              << "repro: tools/op_bench --backend " << backend->name << " --case " << op_case->name
+              << "\n";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpBackend, ::testing::ValuesIn(params()),
+                         [](const auto& p) { return name_of_param(p.param); });
+
+TEST(OpCases, EveryOpKindHasCasesOfItsOwn) {
+  std::vector<int> alone(kOpKinds);
+  for (const OpCase& op_case : op_cases()) {
+    if (op_case.graph.nodes().size() == 1) {
+      ++alone[static_cast<std::size_t>(op_case.graph.nodes()[0].kind)];
+    }
+  }
+  for (int kind = 0; kind < kOpKinds; ++kind) {
+    EXPECT_GE(alone[static_cast<std::size_t>(kind)], 4) << name_of(static_cast<OpKind>(kind));
+  }
+}
+
+TEST(OpCases, NamesAreUniqueAndBeginWithTheOp) {
+  std::set<std::string> names;
+  for (const OpCase& op_case : op_cases()) {
+    EXPECT_TRUE(names.insert(op_case.name).second) << op_case.name;
+    const bool single = op_case.graph.nodes().size() == 1;
+    const std::string family =
+        single ? std::string(name_of(op_case.graph.nodes()[0].kind)) : std::string("pattern");
+    EXPECT_TRUE(op_case.name.starts_with(family + ".")) << op_case.name;
+  }
+}
+
+// The comparison itself must be able to fail.
+TEST(OpRunner, FindsEachKindOfMistake) {
+  static constexpr auto kMistakes = std::to_array<void (*)(const KernelArgs&)>({
+      [](const KernelArgs& args) { args.outputs[0].as<float>()[3] *= 1.0001F; },
+      [](const KernelArgs& args) {
+        args.outputs[0].as<float>()[args.outputs[0].shape().elements()] = 0;
+      },
+      [](const KernelArgs& args) { args.outputs[0].as<float>()[-1] = 0; },
+      [](const KernelArgs& args) { args.inputs[1].as<float>()[0] += 1.0F; },
+      [](const KernelArgs& args) { args.workspace[64] = std::byte{1}; },
+      [](const KernelArgs& args) {
+        args.outputs[0].as<float>()[0] =
+            args.workspace == nullptr ? 0 : *reinterpret_cast<const float*>(args.workspace);
+      },
+  });
+  static std::size_t mistake = 0;
+
+  class Wrong final : public Kernel {
+   public:
+    explicit Wrong(const Problem& problem) : node_(problem.node()) {
+      input_layouts.assign(2, Layout::plain());
+      output_layouts.assign(1, Layout::plain());
+      workspace_bytes = 64;
+    }
+    void run(const KernelArgs& args) const override {
+      op_def(node_.kind).reference({node_.attributes, args.inputs, args.outputs, *args.state});
+      if (mistake < kMistakes.size()) kMistakes[mistake](args);
+    }
+
+   private:
+    Node node_;
+  };
+  static constexpr KernelRow kRow = {
+      .name = "wrong",
+      .match = match_one<OpKind::add>,
+      .check = [](const Problem&) { return std::string(); },
+      .make = [](const Problem& problem, std::span<const Layout>) -> std::unique_ptr<Kernel> {
+        return std::make_unique<Wrong>(problem);
+      }};
+  const Backend backend = {.name = "wrong",
+                           .device = "cpu",
+                           .unavailable = [] { return std::string(); },
+                           .version = [] { return std::string("1"); },
+                           .rows = [] { return std::span<const KernelRow>(&kRow, 1); },
+                           .make_reorder = nullptr};
+  const auto add = std::find_if(op_cases().begin(), op_cases().end(),
+                                [](const OpCase& c) { return c.name == "add.image"; });
+  ASSERT_NE(add, op_cases().end());
+  if (kSanitized) GTEST_SKIP() << "the sanitizer stops at the mistakes made here";
+  for (mistake = 0; mistake < kMistakes.size(); ++mistake) {
+    EXPECT_FALSE(check_case(backend, *add, Effort::thorough).failures.empty())
+        << "mistake " << mistake;
+  }
+  const CheckResult right = check_case(backend, *add, Effort::thorough);
+  EXPECT_TRUE(right.failures.empty()) << right.failures[0];
+}
+
+}  // namespace
+}  // namespace ridgeline::testing

@@ -1,0 +1,92 @@
+#pragma once
+
+// Values of a graph in host memory, and the reference's answer to a case in double.
+
+#include <vector>
+
+#include "base/error.h"
+#include "support/op_cases.h"
+
+namespace ridgeline::testing {
+
+// One value, plain and dense.
+struct HostValue {
+  TensorSpec spec;
+  std::vector<std::byte> bytes;
+
+  HostValue() = default;
+  explicit HostValue(const TensorSpec& of)
+      : spec(of), bytes(static_cast<std::size_t>(of.bytes())) {}
+
+  [[nodiscard]] Tensor tensor();
+  [[nodiscard]] std::int64_t elements() const { return spec.shape.elements(); }
+  // Elements as numbers, whatever their type.
+  [[nodiscard]] double at(std::int64_t index) const;
+  void set(std::int64_t index, double number);
+};
+
+inline double HostValue::at(std::int64_t index) const {
+  const std::byte* element = bytes.data() + static_cast<std::size_t>(index) * size_of(spec.dtype);
+  switch (spec.dtype) {
+    case DType::f64:
+      return *reinterpret_cast<const double*>(element);
+    case DType::f32:
+      return *reinterpret_cast<const float*>(element);
+    case DType::i32:
+      return *reinterpret_cast<const std::int32_t*>(element);
+    case DType::u8:
+      return *reinterpret_cast<const std::uint8_t*>(element);
+    default:
+      fail("no test uses {}", name_of(spec.dtype));
+  }
+}
+
+inline void HostValue::set(std::int64_t index, double number) {
+  std::byte* element = bytes.data() + static_cast<std::size_t>(index) * size_of(spec.dtype);
+  switch (spec.dtype) {
+    case DType::f64:
+      *reinterpret_cast<double*>(element) = number;
+      return;
+    case DType::f32:
+      *reinterpret_cast<float*>(element) = static_cast<float>(number);
+      return;
+    case DType::i32:
+      *reinterpret_cast<std::int32_t*>(element) = static_cast<std::int32_t>(number);
+      return;
+    case DType::u8:
+      *reinterpret_cast<std::uint8_t*>(element) = static_cast<std::uint8_t>(number);
+      return;
+    default:
+      fail("no test uses {}", name_of(spec.dtype));
+  }
+}
+
+[[nodiscard]] bool is_float(DType dtype);
+
+// By value id. Values not computed yet have no bytes.
+using HostValues = std::vector<HostValue>;
+
+// The same graph with f64 in place of f32; ids stay the same.
+[[nodiscard]] Graph in_double(const Graph& graph);
+// The same graph without the mark on one output, which then nobody reads.
+[[nodiscard]] Graph without_output(const Graph& graph, ValueId output);
+
+// The case's inputs, deterministic from its name, in the types of `graph`. Numbers are rounded to
+// f32 first, so that both types start from the same ones.
+[[nodiscard]] HostValues make_inputs(const OpCase& op_case, const Graph& graph);
+// The values that no node produces, in the types of `graph`; the others are left empty.
+[[nodiscard]] HostValues inputs_as(const HostValues& values, const Graph& graph);
+
+// Computes what the nodes produce from what is there.
+void run_reference(const Graph& graph, HostValues& values, const StepState& state);
+void run_reference_node(const Graph& graph, NodeId node, HostValues& values,
+                        const StepState& state);
+
+// What a result is held against: the exact values and, for each element, how large it would be had
+// nothing cancelled. A rounding error is in proportion to the latter.
+struct Expected {
+  HostValues values, magnitudes;
+};
+[[nodiscard]] Expected expected_of(const OpCase& op_case);
+
+}  // namespace ridgeline::testing

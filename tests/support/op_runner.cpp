@@ -1,0 +1,493 @@
+#include "support/op_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "support/guarded_tensor.h"
+
+namespace ridgeline::testing {
+namespace {
+
+using TensorPtr = std::shared_ptr<GuardedTensor>;
+
+// One way of running a case.
+struct Variant {
+  int threads = 2;
+  LayoutKind offered = LayoutKind::plain;  // how images lie when a kernel is made
+  bool slices = false;                     // where the kernel has the trait
+  bool in_place = false;                   // where the kernel has the trait
+  ValueId unread = kNoValue;               // an output that nobody reads
+  std::uint8_t poison = 0xFF;              // a NaN in every float type
+
+  [[nodiscard]] std::string text() const {
+    std::string text = fmt::format("{} threads, offered {}", threads,
+                                   offered == LayoutKind::nhwc ? "nhwc" : "plain");
+    if (slices) text += ", slices";
+    if (in_place) text += ", in place";
+    if (unread != kNoValue) text += fmt::format(", value {} unread", unread);
+    return text;
+  }
+};
+
+// Rows of a batch, as opposed to weights, statistics and labels: what a plan may lay out freely
+// and cut out of a wider value.
+bool is_activation(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  if (!is_float(value.spec.dtype) || value.spec.shape.rank() < 2) return false;
+  if (value.producer == kNoNode) return value.role == Role::input;
+  switch (graph.node(value.producer).kind) {
+    case OpKind::conv2d_backward_weights:
+    case OpKind::linear_backward_weights:
+    case OpKind::sgd:
+    case OpKind::adam:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::vector<Layout> offered_layouts(const Problem& problem, LayoutKind kind) {
+  std::vector<Layout> layouts;
+  for (const ValueId id : problem.inputs) {
+    const bool image =
+        is_activation(*problem.graph, id) && problem.graph->value(id).spec.shape.rank() == 4;
+    layouts.push_back(image && kind == LayoutKind::nhwc ? Layout::nhwc() : Layout::plain());
+  }
+  return layouts;
+}
+
+// Copies between a plain tensor and one in the provider's own layout.
+void reorder(const Backend& backend, GuardedTensor& from, GuardedTensor& to) {
+  const Tensor source = from.tensor(), target = to.tensor();
+  const std::unique_ptr<Kernel> kernel =
+      backend.make_reorder(source.spec, source.layout, target.layout);
+  ensure(kernel != nullptr, "{} cannot reorder {} from {} to {}", backend.name,
+         source.spec.shape.text(), source.layout.text(), target.layout.text());
+  GuardedBytes workspace(kernel->workspace_bytes, 0xFF);
+  const StepState state;
+  kernel->run({{&source, 1}, {&target, 1}, workspace.data(), &state});
+  ensure(from.damage().empty() && to.damage().empty() && workspace.intact(),
+         "the reorder from {} to {} {}", source.layout.text(), target.layout.text(),
+         "wrote outside its buffers");
+}
+
+void put(const Backend& backend, GuardedTensor& tensor, const HostValue& value) {
+  if (tensor.tensor().layout.kind() != LayoutKind::own) return tensor.write(value);
+  GuardedTensor plain(value.spec, Layout::plain(), {}, 0xFF);
+  plain.write(value);
+  reorder(backend, plain, tensor);
+}
+
+HostValue get(const Backend& backend, GuardedTensor& tensor) {
+  if (tensor.tensor().layout.kind() != LayoutKind::own) return tensor.read();
+  GuardedTensor plain(tensor.tensor().spec, Layout::plain(), {}, 0xFF);
+  reorder(backend, tensor, plain);
+  return plain.read();
+}
+
+// A kernel with everything it needs to run.
+struct Prepared {
+  const KernelRow* row = nullptr;
+  Problem problem;
+  std::unique_ptr<Kernel> kernel;
+  std::vector<TensorPtr> inputs, outputs;  // an updated or in-place output is its input's tensor
+  std::vector<char> overwritten;           // inputs that an output shares
+  std::unique_ptr<GuardedBytes> workspace;
+
+  void run(const StepState& state) const {
+    std::vector<Tensor> sources, targets;
+    for (const TensorPtr& input : inputs) sources.push_back(input->tensor());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      targets.push_back(outputs[i] != nullptr ? outputs[i]->tensor() : Tensor{});
+      targets.back().spec = problem.output(i);
+      targets.back().layout = kernel->output_layouts[i];
+    }
+    kernel->run({sources, targets, workspace->data(), &state});
+  }
+};
+
+Gap gap_for(const Graph& graph, ValueId id, const Variant& variant, const Kernel& kernel) {
+  if (!variant.slices || !kernel.traits.slices || !is_activation(graph, id)) return {};
+  return {.before = 3 + id % 2, .behind = 1 + id % 3};
+}
+
+// The input whose memory an output takes, or nothing.
+std::optional<std::size_t> shared_input(const Prepared& p, std::size_t output,
+                                        const Variant& variant) {
+  const ValueId updated = p.problem.graph->value(p.problem.outputs[output]).version_of;
+  if (updated != kNoValue) return p.problem.input_index(updated);
+  if (variant.in_place && p.kernel->traits.in_place && output == 0 &&
+      p.problem.input(0) == p.problem.output(0) &&
+      p.kernel->input_layouts[0] == p.kernel->output_layouts[0]) {
+    return 0;
+  }
+  return std::nullopt;
+}
+
+Prepared prepare(const Backend& backend, const Graph& graph, const Tile& tile,
+                 const HostValues& values, const Variant& variant) {
+  Prepared p;
+  p.row = tile.row;
+  p.problem = make_problem(graph, tile.nodes);
+  p.kernel = tile.row->make(p.problem, offered_layouts(p.problem, variant.offered));
+  ensure(p.kernel != nullptr, "{} made no kernel", tile.row->name);
+  ensure(p.kernel->input_layouts.size() == p.problem.inputs.size() &&
+             p.kernel->output_layouts.size() == p.problem.outputs.size(),
+         "{} does not give a layout for each boundary value", tile.row->name);
+  for (std::size_t i = 0; i < p.problem.inputs.size(); ++i) {
+    const ValueId id = p.problem.inputs[i];
+    p.inputs.push_back(
+        std::make_shared<GuardedTensor>(p.problem.input(i), p.kernel->input_layouts[i],
+                                        gap_for(graph, id, variant, *p.kernel), variant.poison));
+    put(backend, *p.inputs.back(), values[static_cast<std::size_t>(id)]);
+    p.inputs.back()->remember();
+  }
+  p.overwritten.assign(p.inputs.size(), 0);
+  for (std::size_t i = 0; i < p.problem.outputs.size(); ++i) {
+    const ValueId id = p.problem.outputs[i];
+    if (const auto shared = shared_input(p, i, variant)) {
+      p.outputs.push_back(p.inputs[*shared]);
+      p.overwritten[*shared] = 1;
+    } else if (id == variant.unread) {
+      p.outputs.push_back(nullptr);
+    } else {
+      p.outputs.push_back(
+          std::make_shared<GuardedTensor>(p.problem.output(i), p.kernel->output_layouts[i],
+                                          gap_for(graph, id, variant, *p.kernel), variant.poison));
+    }
+  }
+  p.workspace = std::make_unique<GuardedBytes>(p.kernel->workspace_bytes, variant.poison);
+  return p;
+}
+
+// One case on one backend, run in many variants.
+class CaseRun {
+ public:
+  CaseRun(const Backend& backend, const OpCase& op_case)
+      : backend_(backend), case_(op_case), expected_(expected_of(op_case)) {
+    for (std::size_t id = 0; id < op_case.graph.nodes().size(); ++id) {
+      const Cost cost = op_case.graph.cost(static_cast<NodeId>(id));
+      std::int64_t written = 1;
+      for (const ValueId output : op_case.graph.nodes()[id].outputs) {
+        written = std::max(written, op_case.graph.value(output).spec.shape.elements());
+      }
+      // Operations that go into one element; their roundings add up like a random walk.
+      const double length = static_cast<double>(cost.flops) / static_cast<double>(written);
+      roundings_ += std::sqrt(std::max(1.0, length));
+    }
+  }
+
+  // What the kernels can do decides which variants are worth running.
+  struct Abilities {
+    bool slices = false, in_place = false;
+    std::vector<std::string> layouts;  // of all boundary values, in order
+  };
+
+  Abilities run(const Variant& variant, CheckResult& result, HostValues* first = nullptr) {
+    set_thread_count(variant.threads);
+    const Graph graph =
+        variant.unread == kNoValue ? case_.graph : without_output(case_.graph, variant.unread);
+    Abilities abilities;
+    HostValues values = inputs_as(expected_.values, graph);
+    const auto report = [&](const std::string& what) {
+      if (result.failures.size() < 8) {
+        result.failures.push_back(fmt::format("{} [{}]", what, variant.text()));
+      }
+    };
+    bool deterministic = true;
+    for (const Tile& tile : testing::tile(backend_, graph).tiles) {
+      const Prepared p = prepare(backend_, graph, tile, values, variant);
+      p.run(case_.state);
+      abilities.slices |= p.kernel->traits.slices;
+      abilities.in_place |= p.kernel->traits.in_place;
+      deterministic &= p.kernel->traits.deterministic;
+      for (const auto* layouts : {&p.kernel->input_layouts, &p.kernel->output_layouts}) {
+        for (const Layout& layout : *layouts) abilities.layouts.push_back(layout.text());
+      }
+      collect(p, values, report);
+    }
+    compare(values, result, report);
+    if (first != nullptr && first->empty()) {
+      *first = std::move(values);
+    } else if (first != nullptr && deterministic) {
+      compare_bits(values, *first, report);
+    }
+    return abilities;
+  }
+
+  void mistrust(CheckResult& result) const;
+
+ private:
+  template <typename Report>
+  void collect(const Prepared& p, HostValues& values, const Report& report) const {
+    for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+      const std::string damage = p.inputs[i]->damage();
+      if (!damage.empty()) report(fmt::format("{}: {} of input {}", p.row->name, damage, i));
+      if (p.overwritten[i] == 0 && !p.inputs[i]->unchanged()) {
+        report(fmt::format("{}: changed input {}", p.row->name, i));
+      }
+    }
+    for (std::size_t i = 0; i < p.outputs.size(); ++i) {
+      if (p.outputs[i] == nullptr) continue;
+      const std::string damage = p.outputs[i]->damage();
+      if (!damage.empty()) report(fmt::format("{}: {} of output {}", p.row->name, damage, i));
+      values[static_cast<std::size_t>(p.problem.outputs[i])] = get(backend_, *p.outputs[i]);
+    }
+    if (!p.workspace->intact()) report(fmt::format("{}: wrote beside its workspace", p.row->name));
+  }
+
+  template <typename Report>
+  void compare(const HostValues& values, CheckResult& result, const Report& report) const {
+    for (std::size_t id = 0; id < values.size(); ++id) {
+      if (case_.graph.values()[id].producer == kNoNode || values[id].bytes.empty()) continue;
+      if (is_float(values[id].spec.dtype)) {
+        compare_numbers(id, values[id], result, report);
+      } else {
+        compare_positions(id, values[id], report);
+      }
+    }
+  }
+
+  template <typename Report>
+  void compare_numbers(std::size_t id, const HostValue& got, CheckResult& result,
+                       const Report& report) const {
+    const HostValue& expected = expected_.values[id];
+    double worst = 0, worst_error = 0, largest = 0;
+    std::int64_t worst_index = 0;
+    for (std::int64_t i = 0; i < got.elements(); ++i) {
+      const double error = std::abs(got.at(i) - expected.at(i));
+      double units = error / allowed(id, i);
+      if (std::isnan(units)) units = std::numeric_limits<double>::infinity();
+      if (units > worst) worst = units, worst_index = i;
+      worst_error = std::max(worst_error, error);
+      largest = std::max(largest, std::abs(expected.at(i)));
+    }
+    result.tolerance = std::max(result.tolerance, worst);
+    result.error = std::max(result.error, largest > 0 ? worst_error / largest : worst_error);
+    if (worst > 1.0) {
+      report(fmt::format("{} {} element {}: got {}, expected {}, allowed error {:.3g}",
+                         case_.graph.values()[id].name, got.spec.shape.text(), worst_index,
+                         got.at(worst_index), expected.at(worst_index), allowed(id, worst_index)));
+    }
+  }
+
+  // Positions of maxima: exact where the pool reads given values; behind computed values, whose
+  // roundings may decide between near equals, the value found must be a maximum.
+  template <typename Report>
+  void compare_positions(std::size_t id, const HostValue& got, const Report& report) const {
+    const Node& pool = case_.graph.node(case_.graph.values()[id].producer);
+    const auto& attributes = std::get<PoolAttributes>(pool.attributes);
+    const auto src_id = static_cast<std::size_t>(pool.inputs[0]);
+    const auto dst_id = static_cast<std::size_t>(pool.outputs[0]);
+    const bool given = case_.graph.values()[src_id].producer == kNoNode;
+    const Shape& src = case_.graph.values()[src_id].spec.shape;
+    const Shape& dst = got.spec.shape;
+    for (std::int64_t i = 0; i < got.elements(); ++i) {
+      const auto position = static_cast<std::int64_t>(got.at(i));
+      bool right = got.at(i) == expected_.values[id].at(i);
+      if (!right && !given) {
+        const std::int64_t plane = i / (dst[2] * dst[3]);
+        const std::int64_t oh = i / dst[3] % dst[2], ow = i % dst[3];
+        const std::int64_t h = oh * attributes.stride_h - attributes.pad_top +
+                               position / attributes.kernel_w * attributes.dilation_h;
+        const std::int64_t w = ow * attributes.stride_w - attributes.pad_left +
+                               position % attributes.kernel_w * attributes.dilation_w;
+        const bool inside = h >= 0 && h < src[2] && w >= 0 && w < src[3];
+        const std::int64_t from = (plane * src[2] + h) * src[3] + w;
+        right = inside && expected_.values[dst_id].at(i) - expected_.values[src_id].at(from) <=
+                              2 * allowed(dst_id, i);
+      }
+      if (!right) {
+        return report(fmt::format("positions element {}: got {}, expected {}", i, position,
+                                  expected_.values[id].at(i)));
+      }
+    }
+  }
+
+  template <typename Report>
+  void compare_bits(const HostValues& values, const HostValues& first, const Report& report) const {
+    for (std::size_t id = 0; id < values.size(); ++id) {
+      if (values[id].bytes != first[id].bytes) {
+        report(fmt::format("{}: the second run, on other garbage, gave other bits",
+                           case_.graph.values()[id].name));
+      }
+    }
+  }
+
+  // Four roundings for each of the operations that a random walk leaves, in proportion to the
+  // element's magnitude.
+  [[nodiscard]] double allowed(std::size_t id, std::int64_t index) const {
+    constexpr double kEpsilon = 1.1920929e-7, kSmallest = 1e-30;
+    return 4.0 * kEpsilon * roundings_ * expected_.magnitudes[id].at(index) + kSmallest;
+  }
+
+  const Backend& backend_;
+  const OpCase& case_;
+  Expected expected_;
+  double roundings_ = 0;
+};
+
+// A case whose answer is mostly zeros proves little.
+void CaseRun::mistrust(CheckResult& result) const {
+  if (case_.mostly_zeros) return;
+  for (const ValueId output : case_.graph.outputs()) {
+    const HostValue& value = expected_.values[static_cast<std::size_t>(output)];
+    if (!is_float(value.spec.dtype)) continue;
+    std::int64_t zeros = 0;
+    for (std::int64_t i = 0; i < value.elements(); ++i) zeros += value.at(i) == 0.0 ? 1 : 0;
+    if (static_cast<double>(zeros) > 0.95 * static_cast<double>(value.elements())) {
+      result.failures.push_back(fmt::format("mistrusted: {} of {} elements of {} are 0", zeros,
+                                            value.elements(), case_.graph.value(output).name));
+    }
+  }
+}
+
+// Restores the thread count at the end of a scope.
+class ThreadCountScope {
+ public:
+  ThreadCountScope() : before_(thread_count()) {}
+  ~ThreadCountScope() { set_thread_count(before_); }
+  ThreadCountScope(const ThreadCountScope&) = delete;
+  ThreadCountScope& operator=(const ThreadCountScope&) = delete;
+
+ private:
+  int before_;
+};
+
+// An output that a plan may leave out: its node is wanted for another one. Nobody asks for the
+// positions of maxima without the maxima.
+bool may_be_unread(const Graph& graph, ValueId output) {
+  const Value& value = graph.value(output);
+  const Node& producer = graph.node(value.producer);
+  const bool maxima = producer.kind == OpKind::pool && output == producer.outputs[0];
+  return producer.outputs.size() > 1 && value.users.empty() && !is_persistent(value.role) &&
+         !maxima;
+}
+
+void run_all_variants(CaseRun& run, const OpCase& op_case, CheckResult& result) {
+  HostValues first;
+  const CaseRun::Abilities abilities = run.run({}, result, &first);
+  run.run({.poison = 0x7F}, result, &first);
+  if (op_case.big) return;
+  for (const int threads : {1, 3}) run.run({.threads = threads}, result);
+  std::vector<LayoutKind> offers = {LayoutKind::plain};
+  HostValues first_nhwc;
+  const Variant nhwc = {.offered = LayoutKind::nhwc};
+  if (run.run(nhwc, result, &first_nhwc).layouts != abilities.layouts) {
+    offers.push_back(LayoutKind::nhwc);
+    run.run({.offered = LayoutKind::nhwc, .poison = 0x7F}, result, &first_nhwc);
+    for (const int threads : {1, 3}) {
+      run.run({.threads = threads, .offered = LayoutKind::nhwc}, result);
+    }
+  }
+  for (const LayoutKind offered : offers) {
+    if (abilities.slices) run.run({.offered = offered, .slices = true}, result);
+    if (abilities.in_place) run.run({.offered = offered, .in_place = true}, result);
+    if (abilities.slices && abilities.in_place) {
+      run.run({.offered = offered, .slices = true, .in_place = true}, result);
+    }
+  }
+  for (const ValueId output : op_case.graph.outputs()) {
+    if (may_be_unread(op_case.graph, output)) run.run({.unread = output}, result);
+  }
+}
+
+}  // namespace
+
+std::string Tiling::text() const {
+  std::string text;
+  for (const Tile& tile : tiles) {
+    if (!text.empty()) text += " + ";
+    text += tile.row->name;
+  }
+  return text;
+}
+
+Tiling tile(const Backend& backend, const Graph& graph) {
+  Tiling tiling;
+  std::vector<char> covered(graph.nodes().size());
+  for (std::size_t first = 0; first < graph.nodes().size(); ++first) {
+    if (covered[first] != 0) continue;
+    std::string reasons;
+    bool found = false;
+    for (const KernelRow& row : backend.rows()) {
+      const std::vector<NodeId> nodes = row.match(graph, static_cast<NodeId>(first));
+      const bool free = std::none_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+        return covered[static_cast<std::size_t>(node)] != 0;
+      });
+      if (nodes.empty() || !free) continue;
+      const std::string reason = row.check(make_problem(graph, nodes));
+      if (reason.empty()) {
+        for (const NodeId node : nodes) covered[static_cast<std::size_t>(node)] = 1;
+        tiling.tiles.push_back({&row, nodes});
+        found = true;
+        break;
+      }
+      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", row.name, reason);
+    }
+    if (!found) {
+      const OpKind kind = graph.nodes()[first].kind;
+      tiling.refusal = fmt::format("{}: {}", name_of(kind), reasons.empty() ? "no row" : reasons);
+      tiling.tiles.clear();
+      return tiling;
+    }
+  }
+  // A pattern runs when its last node would: everything it reads has been made by then.
+  std::stable_sort(tiling.tiles.begin(), tiling.tiles.end(), [](const Tile& a, const Tile& b) {
+    return *std::max_element(a.nodes.begin(), a.nodes.end()) <
+           *std::max_element(b.nodes.begin(), b.nodes.end());
+  });
+  return tiling;
+}
+
+CheckResult check_case(const Backend& backend, const OpCase& op_case, Effort effort) {
+  CheckResult result;
+  const Tiling tiling = tile(backend, op_case.graph);
+  result.refusal = tiling.refusal;
+  result.rows = tiling.text();
+  if (!result.refusal.empty()) return result;
+  const ThreadCountScope scope;
+  CaseRun run(backend, op_case);
+  run.mistrust(result);
+  if (effort == Effort::quick) {
+    run.run({.threads = thread_count()}, result);
+  } else {
+    run_all_variants(run, op_case, result);
+  }
+  return result;
+}
+
+Speed time_case(const Backend& backend, const OpCase& op_case, int repetitions) {
+  Speed speed;
+  HostValues values = make_inputs(op_case, op_case.graph);
+  run_reference(op_case.graph, values, op_case.state);
+  for (const Tile& tile : tile(backend, op_case.graph).tiles) {
+    // Values that the tile reads are there already, made by the reference.
+    const Prepared p = prepare(backend, op_case.graph, tile, values, {.threads = thread_count()});
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i <= repetitions; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      p.run(op_case.state);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      if (i > 0) best = std::min(best, took.count());
+    }
+    speed.seconds += best;
+    for (const NodeId node : tile.nodes) {
+      speed.cost.macs += op_case.graph.cost(node).macs;
+      speed.cost.flops += op_case.graph.cost(node).flops;
+    }
+    for (const ValueId id : p.problem.inputs) {
+      speed.cost.bytes_read += op_case.graph.value(id).spec.bytes();
+    }
+    for (const ValueId id : p.problem.outputs) {
+      speed.cost.bytes_written += op_case.graph.value(id).spec.bytes();
+    }
+  }
+  return speed;
+}
+
+}  // namespace ridgeline::testing

@@ -1,0 +1,277 @@
+// Chains of ops as networks have them. A backend may cover a chain with one kernel or with several;
+// either way the values that leave it must be right.
+
+#include <fmt/core.h>
+
+#include "graph/autodiff.h"
+#include "support/op_cases.h"
+#include "support/window.h"
+
+namespace ridgeline::testing {
+namespace {
+
+const ActivationAttributes kRelu = {.kind = ActivationKind::relu};
+
+struct ConvBlock {
+  std::string name;
+  Shape src;
+  std::int64_t outputs;
+  Conv2dAttributes conv;
+  ActivationAttributes activation = kRelu;
+  bool big = false;
+};
+
+std::vector<ConvBlock> conv_blocks() {
+  return {
+      {"primes", {3, 5, 7, 9}, 13, kernel(3, 3).pad(1)},
+      {"pointwise_relu6", {2, 16, 6, 6}, 24, kernel(1, 1), {.kind = ActivationKind::relu6}},
+      {"depthwise_relu6",
+       {2, 19, 8, 8},
+       19,
+       kernel(3, 3).stride(2).pad(1).groups(19),
+       {.kind = ActivationKind::relu6}},
+      {"silu", {1, 3, 9, 8}, 7, kernel(3, 3).stride(2), {.kind = ActivationKind::silu}},
+      {"tanh", {2, 1, 8, 8}, 6, kernel(5, 5), {.kind = ActivationKind::tanh}},
+      {"leaky_relu",
+       {2, 4, 6, 7},
+       8,
+       kernel(3, 3),
+       {.kind = ActivationKind::leaky_relu, .slope = 0.1}},
+      {"mnist_cnn_conv1", {512, 1, 28, 28}, 8, kernel(3, 3), kRelu, true},
+      {"mnist_cnn_conv2", {512, 8, 13, 13}, 16, kernel(3, 3), kRelu, true},
+  };
+}
+
+struct Block {
+  ValueId conv, biased, activated;
+};
+
+// src -> conv2d -> bias -> activation.
+Block add_block(CaseBuilder& builder, const ConvBlock& p) {
+  const ValueId src = builder.input(p.src);
+  const ValueId weights =
+      builder.parameter({p.outputs, p.src[1] / p.conv.groups, p.conv.kernel_h, p.conv.kernel_w});
+  const ValueId bias = builder.parameter({p.outputs});
+  const ValueId conv = builder.node(OpKind::conv2d, {src, weights}, p.conv);
+  const ValueId biased = builder.node(OpKind::bias, {conv, bias});
+  return {conv, biased, builder.node(OpKind::activation, {biased}, p.activation)};
+}
+
+void add_conv_forward(std::vector<OpCase>& cases, const ConvBlock& p) {
+  if (!p.big) {
+    CaseBuilder block("pattern.conv_bias_activation_" + p.name);
+    add_block(block, p);
+    cases.push_back(block.done());
+
+    CaseBuilder kept("pattern.conv_bias_activation_all_kept_" + p.name);
+    const Block values = add_block(kept, p);
+    kept.keep(values.conv);
+    kept.keep(values.biased);
+    cases.push_back(kept.done());
+  }
+
+  CaseBuilder pooled("pattern.conv_bias_activation_pool_" + p.name);
+  const Block before = add_block(pooled, p);
+  pooled.node(OpKind::pool, {before.activated}, max_window(2, 2).stride(2));
+  cases.push_back(pooled.done(p.big));
+
+  // As in training, where the activation's result is needed again.
+  CaseBuilder pooled_kept("pattern.conv_bias_activation_kept_pool_" + p.name);
+  const Block needed = add_block(pooled_kept, p);
+  pooled_kept.node(OpKind::pool, {needed.activated}, max_window(2, 2).stride(2));
+  pooled_kept.keep(needed.activated);
+  cases.push_back(pooled_kept.done(p.big));
+}
+
+// diff_dst -> activation_backward -> bias, weights and data gradients, optionally behind a pool.
+void add_conv_backward(std::vector<OpCase>& cases, const ConvBlock& p, bool pooled, bool data) {
+  if (backward_uses_src(p.activation.kind) && pooled) return;
+  // Of the real network the chains it has: its first layer needs no data gradient.
+  const bool first_layer = p.src[1] == 1;
+  if (p.big && (!pooled || data == first_layer)) return;
+  CaseBuilder builder(fmt::format("pattern.{}activation_backward_bias_conv_backward{}_{}",
+                                  pooled ? "pool_backward_" : "", data ? "" : "_weights", p.name));
+  CaseBuilder shapes("shapes");
+  const Shape dst = shapes.shape(add_block(shapes, p).activated);
+  const Shape weights_shape = {p.outputs, p.src[1] / p.conv.groups, p.conv.kernel_h,
+                               p.conv.kernel_w};
+  const Window<PoolAttributes> pool = max_window(2, 2).stride(2).src(dst[2], dst[3]);
+  const ValueId src = builder.input(p.src);
+  const ValueId weights = data ? builder.parameter(weights_shape) : kNoValue;
+  const bool uses_src = backward_uses_src(p.activation.kind);
+  const ValueId kept = builder.input(dst, uses_src ? Data::distinct : Data::activated);
+  ValueId diff = kNoValue;
+  if (pooled) {
+    const Shape pooled_shape = {dst[0], dst[1], dst[2] / 2, dst[3] / 2};
+    const ValueId diff_pool = builder.input(pooled_shape);
+    const ValueId positions = builder.input(pooled_shape, Data::positions, DType::u8);
+    diff = builder.node(OpKind::pool_backward, {diff_pool, positions}, PoolAttributes(pool));
+  } else {
+    diff = builder.input(dst);
+  }
+  diff = builder.node(OpKind::activation_backward, {diff, kept}, p.activation);
+  builder.node(OpKind::bias_backward, {diff});
+  builder.node(OpKind::conv2d_backward_weights, {src, diff}, p.conv);
+  if (data) {
+    Conv2dAttributes attributes = p.conv;
+    attributes.src_h = p.src[2];
+    attributes.src_w = p.src[3];
+    builder.node(OpKind::conv2d_backward_data, {diff, weights}, attributes);
+  }
+  cases.push_back(builder.done(p.big));
+}
+
+struct LinearBlock {
+  std::string name;
+  std::int64_t rows, depth, outputs;
+  bool big = false;
+};
+
+void add_linear_patterns(std::vector<OpCase>& cases) {
+  for (const LinearBlock& p : std::vector<LinearBlock>{
+           {"one_row", 1, 9, 5}, {"primes", 7, 19, 11}, {"mnist_cnn_fc1", 512, 400, 128, true}}) {
+    CaseBuilder biased("pattern.linear_bias_" + p.name);
+    const ValueId src = biased.input({p.rows, p.depth});
+    const ValueId weights = biased.parameter({p.outputs, p.depth});
+    const ValueId bias = biased.parameter({p.outputs});
+    biased.node(OpKind::bias, {biased.node(OpKind::linear, {src, weights}), bias});
+    cases.push_back(biased.done(p.big));
+
+    for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::sigmoid}) {
+      CaseBuilder block(fmt::format("pattern.linear_bias_{}_{}", name_of(kind), p.name));
+      const ValueId x = block.input({p.rows, p.depth});
+      const ValueId w = block.parameter({p.outputs, p.depth}), b = block.parameter({p.outputs});
+      const ValueId linear = block.node(OpKind::bias, {block.node(OpKind::linear, {x, w}), b});
+      block.node(OpKind::activation, {linear}, ActivationAttributes{.kind = kind});
+      cases.push_back(block.done(p.big));
+    }
+
+    CaseBuilder backward("pattern.activation_backward_bias_linear_backward_" + p.name);
+    const ValueId diff_dst = backward.input({p.rows, p.outputs});
+    const ValueId dst = backward.input({p.rows, p.outputs}, Data::activated);
+    const ValueId kept = backward.input({p.rows, p.depth});
+    const ValueId filters = backward.parameter({p.outputs, p.depth});
+    const ValueId diff = backward.node(OpKind::activation_backward, {diff_dst, dst}, kRelu);
+    backward.node(OpKind::bias_backward, {diff});
+    backward.node(OpKind::linear_backward_weights, {kept, diff});
+    backward.node(OpKind::linear_backward_data, {diff, filters});
+    cases.push_back(backward.done(p.big));
+  }
+}
+
+void add_norm_patterns(std::vector<OpCase>& cases) {
+  for (const bool residual : {false, true}) {
+    CaseBuilder builder(residual ? "pattern.conv_bn_add_relu" : "pattern.conv_bn_relu");
+    const ValueId src = builder.input({3, 5, 6, 7});
+    const ValueId other = residual ? builder.input({3, 11, 6, 7}) : kNoValue;
+    const ValueId weights = builder.parameter({11, 5, 3, 3});
+    const ValueId scale = builder.parameter({11}), shift = builder.parameter({11});
+    const ValueId running_mean = builder.state({11}, Role::statistics);
+    const ValueId running_variance = builder.state({11}, Role::statistics, Data::positive);
+    const ValueId conv =
+        builder.node(OpKind::conv2d, {src, weights}, Conv2dAttributes(kernel(3, 3).pad(1)));
+    const ValueId mean = builder.node(OpKind::bn_statistics, {conv}, BatchNormAttributes{});
+    builder.node(OpKind::bn_update_running, {running_mean, running_variance, mean, mean + 1, conv},
+                 BatchNormAttributes{});
+    ValueId dst =
+        builder.node(OpKind::bn_apply, {conv, mean, mean + 1, scale, shift}, BatchNormAttributes{});
+    if (residual) dst = builder.node(OpKind::add, {dst, other});
+    builder.node(OpKind::activation, {dst}, kRelu);
+    cases.push_back(builder.done());
+  }
+
+  // Smooth behind the normalisation, so that the gradient check covers the way through statistics.
+  for (const Shape& shape : {Shape{3, 5, 4, 3}, Shape{6, 3}}) {
+    CaseBuilder builder("pattern.bn_tanh_rank_" + std::to_string(shape.rank()));
+    const ValueId src = builder.input(shape);
+    const ValueId scale = builder.parameter({shape[1]}), shift = builder.parameter({shape[1]});
+    const ValueId mean = builder.node(OpKind::bn_statistics, {src}, BatchNormAttributes{});
+    const ValueId dst =
+        builder.node(OpKind::bn_apply, {src, mean, mean + 1, scale, shift}, BatchNormAttributes{});
+    builder.node(OpKind::activation, {dst}, ActivationAttributes{.kind = ActivationKind::tanh});
+    cases.push_back(builder.done());
+  }
+
+  CaseBuilder backward("pattern.activation_backward_bn_backward");
+  const Shape shape = {3, 11, 6, 7};
+  const ValueId diff_dst = backward.input(shape), dst = backward.input(shape, Data::activated);
+  const ValueId src = backward.input(shape), scale = backward.parameter({11});
+  const ValueId mean = backward.state({11}, Role::statistics);
+  const ValueId variance = backward.state({11}, Role::statistics, Data::positive);
+  const ValueId diff = backward.node(OpKind::activation_backward, {diff_dst, dst}, kRelu);
+  const ValueId sums =
+      backward.node(OpKind::bn_backward_reduce, {diff, src, mean, variance}, BatchNormAttributes{});
+  backward.node(OpKind::bn_backward_apply, {diff, src, mean, variance, scale, sums, sums + 1},
+                BatchNormAttributes{});
+  backward.keep(sums);
+  backward.keep(sums + 1);
+  cases.push_back(backward.done());
+}
+
+void add_join_patterns(std::vector<OpCase>& cases) {
+  CaseBuilder add_relu("pattern.add_relu");
+  const ValueId a = add_relu.input({2, 17, 5, 3});
+  const ValueId sum = add_relu.node(OpKind::add, {a, add_relu.input({2, 17, 5, 3})});
+  add_relu.node(OpKind::activation, {sum}, kRelu);
+  cases.push_back(add_relu.done());
+
+  CaseBuilder loss("pattern.linear_bias_loss_backward");
+  const ValueId src = loss.input({7, 19}), labels = loss.input({7}, Data::labels, DType::i32);
+  const ValueId weights = loss.parameter({10, 19}), bias = loss.parameter({10});
+  const ValueId logits = loss.node(OpKind::bias, {loss.node(OpKind::linear, {src, weights}), bias});
+  const ValueId made = loss.node(OpKind::softmax_cross_entropy, {logits, labels}, LossAttributes{});
+  loss.node(OpKind::softmax_cross_entropy_backward, {made + 1, labels}, LossAttributes{});
+  cases.push_back(loss.done());
+
+  CaseBuilder silu_gate("pattern.value_used_twice");
+  const ValueId x = silu_gate.input({2, 3, 4, 5});
+  const ValueId hidden =
+      silu_gate.node(OpKind::activation, {x}, ActivationAttributes{.kind = ActivationKind::silu});
+  const ValueId gate = silu_gate.node(OpKind::activation, {hidden},
+                                      ActivationAttributes{.kind = ActivationKind::sigmoid});
+  silu_gate.node(OpKind::concat, {hidden, silu_gate.node(OpKind::add, {hidden, gate})});
+  cases.push_back(silu_gate.done());
+}
+
+// A whole training step of the two-layer perceptron, updates included.
+void add_mlp_step(std::vector<OpCase>& cases, const std::string& name, std::int64_t rows,
+                  std::int64_t features, std::int64_t hidden, std::int64_t classes) {
+  CaseBuilder builder("pattern.mlp_step_" + name);
+  const ValueId src = builder.input({rows, features});
+  const ValueId labels = builder.input({rows}, Data::labels, DType::i32);
+  const std::vector<ValueId> parameters = {
+      builder.parameter({hidden, features}), builder.parameter({hidden}),
+      builder.parameter({classes, hidden}), builder.parameter({classes})};
+  ValueId value = builder.node(OpKind::linear, {src, parameters[0]});
+  value = builder.node(OpKind::bias, {value, parameters[1]});
+  value = builder.node(OpKind::activation, {value}, kRelu);
+  value = builder.node(OpKind::linear, {value, parameters[2]});
+  value = builder.node(OpKind::bias, {value, parameters[3]});
+  const ValueId loss =
+      builder.node(OpKind::softmax_cross_entropy, {value, labels}, LossAttributes{});
+  builder.keep(loss);
+  const Seed seed = {.value = loss, .gradient = kNoValue};
+  const std::vector<ValueId> gradients = differentiate(builder.graph(), {&seed, 1}, parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    builder.node(OpKind::sgd, {parameters[i], gradients[i]}, SgdAttributes{});
+  }
+  cases.push_back(builder.done());
+}
+
+}  // namespace
+
+void add_pattern_cases(std::vector<OpCase>& cases) {
+  for (const ConvBlock& block : conv_blocks()) {
+    add_conv_forward(cases, block);
+    for (const bool pooled : {false, true}) {
+      for (const bool data : {false, true}) add_conv_backward(cases, block, pooled, data);
+    }
+  }
+  add_linear_patterns(cases);
+  add_norm_patterns(cases);
+  add_join_patterns(cases);
+  add_mlp_step(cases, "tiny", 5, 13, 7, 3);
+  add_mlp_step(cases, "mnist_batch_37", 37, 784, 10, 10);
+}
+
+}  // namespace ridgeline::testing
