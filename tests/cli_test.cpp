@@ -388,7 +388,8 @@ TEST_F(Cli, ListsAreThereForMachines) {
     EXPECT_TRUE(backend.at("reason").is_string());
   }
   std::int64_t mlp = 0, cnn = 0;
-  for (const Json& model : Json::parse(run("models --json").out).at("models")) {
+  const Json models = Json::parse(run("models --json").out).at("models");
+  for (const Json& model : models) {
     if (model.at("name") == "mlp") mlp = model.at("parameters").get<std::int64_t>();
     if (model.at("name") == "mnist_cnn") cnn = model.at("parameters").get<std::int64_t>();
   }

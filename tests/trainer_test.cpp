@@ -179,16 +179,14 @@ class AllocationObserver final : public TrainObserver {
   std::size_t used = 0;
 };
 
-class TrainerAllocations : public TrainerOnBackend {};
-
-TEST_P(TrainerAllocations, NothingIsAllocatedAfterTheFirstStep) {
+TEST(Trainer, NothingIsAllocatedAfterTheFirstStep) {
   const Split data = make_synthetic(
       {.height = 12, .width = 12, .classes = 4, .count = 90, .test_count = 20, .seed = 3});
   for (const char* model : {"mlp", "mnist_cnn"}) {
     TrainConfig config = small_config(16);
     config.step.model.name = model;
     config.step.model.height = config.step.model.width = 12;
-    config.plan.backend = GetParam();
+    config.plan.backend = "native";
     config.epochs = 4;
     Trainer trainer(config, data, make_cpu_device());
     AllocationObserver observer;
@@ -202,8 +200,6 @@ TEST_P(TrainerAllocations, NothingIsAllocatedAfterTheFirstStep) {
     }
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Backends, TrainerAllocations, ::testing::Values("reference", "native"));
 
 TEST(Trainer, FullBatchIsUndisturbedByEvaluations) {
   const Split data = small_data(60, 25);

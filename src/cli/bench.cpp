@@ -191,18 +191,13 @@ int run_bench(const BenchOptions& options) {
   const std::unique_ptr<Device> device = make_device(options.run.device);
   const Dataset data = prepare_step(config.step, options.data, options.run, config.candidates,
                                     config.step.batch, *device);
+  show_plans(config.step, options.run, config.candidates, options.output.json, *device);
   std::vector<BenchResult> results;
   {
     ProgressBar bar;
     results = bench_steps(config, data, *device, [&](std::int64_t done, std::int64_t total) {
       bar.show(done, total, "step");
     });
-  }
-  if (options.run.print_plan || options.run.explain) {
-    for (const BenchResult& result : results) {
-      const std::string text = result.runner->session().plan(result.plan).text(options.run.explain);
-      fmt::print(options.output.json ? stderr : stdout, "plan of {}\n{}\n", result.backend, text);
-    }
   }
   if (!options.output.csv.empty()) {
     write_file_atomically(options.output.csv, bench_csv(results, config, options, *device));

@@ -63,6 +63,8 @@ int run(int argc, char** argv) {
       "  ridgeline bench mnist_cnn --batch 512 --backend native,onednn\n"
       "  ridgeline verify mnist_cnn --backend native --against reference\n"
       "'ridgeline COMMAND --help' tells the options of a command.");
+  // An option given twice: the last one counts, so that scripts can be overridden.
+  program.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   Action action;
   add_train(program, action);
   add_bench(program, action);
@@ -103,13 +105,13 @@ int main(int argc, char** argv) {
   try {
     return ridgeline::cli::run(argc, argv);
   } catch (const ridgeline::Error& error) {
-    fmt::print(stderr, "ridgeline: {}\n", error.what());
+    ridgeline::cli::message(fmt::format("ridgeline: {}\n", error.what()));
     return error.exit_code();
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "ridgeline: out of memory; a smaller batch or --limit needs less\n");
+    ridgeline::cli::message("ridgeline: out of memory; a smaller batch or --limit needs less\n");
     return 1;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "ridgeline: {}\n", error.what());
+    ridgeline::cli::message(fmt::format("ridgeline: {}\n", error.what()));
     return 1;
   }
 }

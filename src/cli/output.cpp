@@ -58,6 +58,11 @@ void print(const std::string& text) {
     fail("standard output cannot be written: {}", std::strerror(errno));
 }
 
+void message(const std::string& text) {
+  (void)std::fputs(text.c_str(), stderr);
+  (void)std::fflush(stderr);
+}
+
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string quoted = "\"";

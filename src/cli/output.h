@@ -16,6 +16,9 @@ void write_file_atomically(const std::string& path, const std::string& contents)
 // To standard output, at once. Throws a failure when it cannot be written.
 void print(const std::string& text);
 
+// To standard error, whether or not anybody can read it there.
+void message(const std::string& text);
+
 // A cell of a CSV file, quoted where it must be.
 [[nodiscard]] std::string csv_cell(const std::string& text);
 

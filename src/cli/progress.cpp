@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/text.h"
+#include "cli/output.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -31,15 +31,13 @@ void ProgressBar::show(std::int64_t done, std::int64_t total, const char* what) 
   const int filled = static_cast<int>(share * kWidth);
   const double left =
       std::chrono::duration<double>(now - start_).count() * (1.0 - share) / std::max(share, 1e-9);
-  fmt::print(stderr, "\r\033[K[{:#<{}}{:.<{}}] {:3.0f}%  {} {}/{}  {} left", "", filled, "",
-             kWidth - filled, 100.0 * share, what, done, total, duration_text(left));
-  (void)std::fflush(stderr);
+  message(fmt::format("\r\033[K[{:#<{}}{:.<{}}] {:3.0f}%  {} {}/{}  {} left", "", filled, "",
+                      kWidth - filled, 100.0 * share, what, done, total, duration_text(left)));
 }
 
 void ProgressBar::clear() {
   if (!drawn_) return;
-  fmt::print(stderr, "\r\033[K");
-  (void)std::fflush(stderr);
+  message("\r\033[K");
   drawn_ = false;
 }
 

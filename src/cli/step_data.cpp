@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "cli/output.h"
 #include "data/catalog.h"
 #include "data/synthetic.h"
 #include "train/step_runner.h"
@@ -58,6 +59,18 @@ Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOp
                .train;
   }
   return data;
+}
+
+void show_plans(const StepSpec& step, const RunOptions& run, std::span<const PlanRequest> requests,
+                bool json, Device& device) {
+  if (!run.print_plan && !run.explain) return;
+  for (const PlanRequest& request : requests) {
+    StepRunner dry(device, request);
+    const Session::PlanId plan = dry.add_training(step);
+    const std::string text = fmt::format("plan of a training step by {}\n{}\n", request.backend,
+                                         dry.session().plan(plan).text(run.explain));
+    json ? message(text) : print(text);
+  }
 }
 
 }  // namespace ridgeline::cli

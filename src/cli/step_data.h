@@ -27,4 +27,9 @@ void add_step_data_options(CLI::App& command, StepDataOptions& options);
                                    const RunOptions& run, std::span<const PlanRequest> requests,
                                    std::int64_t samples, Device& device);
 
+// For --print-plan and --explain: the plan of the training step by each request. Goes to standard
+// error where standard output is for a JSON document.
+void show_plans(const StepSpec& step, const RunOptions& run, std::span<const PlanRequest> requests,
+                bool json, Device& device);
+
 }  // namespace ridgeline::cli

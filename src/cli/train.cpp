@@ -80,8 +80,8 @@ Split load_data(const TrainOptions& options) {
     }
   } else if (split.test.empty()) {
     split = hold_out_fraction(split.train, kUsualValidation, seed);
-    fmt::print(stderr, "note: the data has no test part; {} samples are held out (--validation)\n",
-               count_text(split.test.count()));
+    message(fmt::format("note: the data has no test part; {} samples are held out (--validation)\n",
+                        count_text(split.test.count())));
   }
   if (options.limit) split.train = limit(std::move(split.train), *options.limit);
   return split;
@@ -143,7 +143,7 @@ class Printer final : public TrainObserver {
   void on_warning(const std::string& text) override {
     reached_.warnings.push_back(text);
     bar_.clear();
-    fmt::print(stderr, "warning: {}\n", text);
+    message(fmt::format("warning: {}\n", text));
   }
   [[nodiscard]] bool stop() override { return interrupt_.raised(); }
 
@@ -169,7 +169,7 @@ void print_plans(const RunOptions& options, bool to_stderr, Trainer& trainer) {
             session.plan(*trainer.evaluation_plan()).text(options.explain) + '\n';
   }
   if (to_stderr) {
-    fmt::print(stderr, "{}", text);
+    message(text);
   } else {
     print(text);
   }

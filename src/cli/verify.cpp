@@ -131,6 +131,7 @@ int run_verify(const VerifyOptions& options) {
   const std::vector<PlanRequest> requests = {config.tested, config.against};
   const Dataset data = prepare_step(config.step, options.data, options.run, requests,
                                     config.step.batch * config.steps, *device);
+  show_plans(config.step, options.run, requests, options.output.json, *device);
   const VerifyResult result = verify_steps(config, data, *device);
   if (!options.output.csv.empty()) write_file_atomically(options.output.csv, verify_csv(result));
   print(options.output.json ? verify_json(result, config) : verify_text(result, config));

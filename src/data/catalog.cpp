@@ -182,10 +182,8 @@ Split load_dataset(const std::string& spec, const LoadOptions& options) {
     bad_input("{}: no such file or folder; expected a folder with IDX files or a .csv file", spec);
   }
   const std::vector<std::string_view> names = known_names();
-  std::string list;
-  for (const std::string_view name : names) list += (list.empty() ? "" : ", ") + std::string(name);
   bad_input("unknown dataset '{}'{} Known are {}, a folder with IDX files, a .csv file", spec,
-            nearest(spec, names) ? did_you_mean(spec, names) : ".", list);
+            nearest(spec, names) ? did_you_mean(spec, names) : ".", joined(names, ", "));
 }
 
 }  // namespace ridgeline

@@ -41,7 +41,7 @@ void check_magic(const fs::path& path, const std::vector<std::uint8_t>& bytes, i
 
 std::string dims_text(const std::vector<std::int64_t>& dims) {
   std::string text;
-  for (const std::int64_t dim : dims) text += (text.empty() ? "" : "x") + std::to_string(dim);
+  for (const std::int64_t dim : dims) text += fmt::format("{}{}", text.empty() ? "" : "x", dim);
   return text;
 }
 

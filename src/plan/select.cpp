@@ -124,7 +124,7 @@ class Tiling {
       std::vector<NodeId> nodes = row.match(graph_, id);
       if (nodes.empty() || (nodes.size() > 1 && !fusion_)) continue;
       if (nodes.size() == 1 && patterns_only) continue;
-      const std::string reason = refuse(row, nodes);
+      const std::string reason = refuse(backend, row, nodes);
       if (reason.empty()) {
         take({std::move(nodes), &backend, &row});
         return true;
@@ -134,15 +134,29 @@ class Tiling {
     return false;
   }
 
-  std::string refuse(const KernelRow& row, const std::vector<NodeId>& nodes) {
+  std::string refuse(const Backend& backend, const KernelRow& row,
+                     const std::vector<NodeId>& nodes) {
     for (const NodeId node : nodes) {
       if (tile_of_[static_cast<std::size_t>(node)] != kFree) return "another step covers a part";
+      // Who only completes another provider leaves to it what it can do.
+      const Backend& first_choice = *candidates(node).front();
+      if (nodes.size() > 1 && &backend != &first_choice && can_compute(first_choice, node)) {
+        return fmt::format("{} computes a part of it", first_choice.name);
+      }
     }
     std::string reason = row.check(make_problem(graph_, nodes));
     if (reason.empty() && nodes.size() > 1 && makes_circle(nodes)) {
       reason = "other steps would have to run in the middle of it";
     }
     return reason;
+  }
+
+  [[nodiscard]] bool can_compute(const Backend& backend, NodeId id) const {
+    const auto rows = backend.rows();
+    return std::any_of(rows.begin(), rows.end(), [&](const KernelRow& row) {
+      const std::vector<NodeId> nodes = row.match(graph_, id);
+      return nodes.size() == 1 && row.check(make_problem(graph_, nodes)).empty();
+    });
   }
 
   [[nodiscard]] bool makes_circle(const std::vector<NodeId>& nodes) const {

@@ -46,7 +46,8 @@ void StepRunner::prepare(std::uint64_t seed) {
   session_.prepare();
   for (const Parameter& parameter : parameters_) {
     if (!session_.has(parameter.name)) continue;
-    session_.write(parameter.name, initial_bytes(parameter));
+    const std::vector<std::byte> bytes = initial_bytes(parameter);
+    session_.write(parameter.name, bytes);
     session_.device().synchronize();
   }
 }

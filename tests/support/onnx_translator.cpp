@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace ridgeline::onnx {
 namespace {
@@ -139,7 +140,7 @@ Translation translate(const Model& model, const std::vector<Array>& inputs) {
     const bool listed = std::find(missing.begin(), missing.end(), node.type) != missing.end();
     if (find_op(node.type) == nullptr && !listed) missing.push_back(node.type);
   }
-  if (!missing.empty()) unsupported("no op for {}", fmt::join(missing, ", "));
+  if (!missing.empty()) unsupported("no op for {}", joined(missing, ", "));
 
   Translator translator(model, inputs);
   for (const OpNode& node : model.nodes) find_op(node.type)(translator, node);

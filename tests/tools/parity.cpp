@@ -1,6 +1,6 @@
 // Trains a model of the zoo for some steps on every backend and writes all that another program
 // needs to do the same: initial weights, batches, settings, and the losses that came out.
-// usage: parity MODEL sgd|adam STEPS FOLDER
+// usage: parity MODEL sgd|adam STEPS DATA MEAN DEVIATION FOLDER
 
 #include <cstdio>
 #include <filesystem>
@@ -66,16 +66,22 @@ std::vector<double> losses_on(const std::string& backend, const StepSpec& spec,
   return losses;
 }
 
-void run(const std::string& model, const std::string& optimizer, int steps,
-         const std::filesystem::path& folder) {
-  const Dataset data =
-      load_dataset(fmt::format("synthetic:1x28x28:10:{}", kBatch * steps), {.seed = kSeed}).train;
+struct Settings {
+  std::string model, optimizer;
+  int steps = 0;
+  std::string data;
+  double mean = 0.0, deviation = 1.0;
+};
+
+void run(const Settings& settings, const std::filesystem::path& folder) {
+  const int steps = settings.steps;
+  const Dataset data = limit(load_dataset(settings.data).train, kBatch * steps);
   StepSpec spec;
-  spec.model.name = model;
+  spec.model.name = settings.model;
   spec.batch = kBatch;
-  spec.mean = {0.1307};
-  spec.deviation = {0.3081};
-  const bool adam = optimizer == "adam";
+  spec.mean = {settings.mean};
+  spec.deviation = {settings.deviation};
+  const bool adam = settings.optimizer == "adam";
   const double learning_rate = adam ? 1e-3 : 0.01;
   if (adam) {
     spec.optimizer = AdamAttributes{};
@@ -84,9 +90,13 @@ void run(const std::string& model, const std::string& optimizer, int steps,
   }
 
   std::filesystem::create_directories(folder);
-  Json manifest = {{"model", model},   {"optimizer", optimizer}, {"learning_rate", learning_rate},
-                   {"steps", steps},   {"batch", kBatch},        {"mean", spec.mean[0]},
-                   {"deviation", spec.deviation[0]}};
+  Json manifest = {{"model", settings.model},
+                   {"optimizer", settings.optimizer},
+                   {"learning_rate", learning_rate},
+                   {"steps", steps},
+                   {"batch", kBatch},
+                   {"mean", settings.mean},
+                   {"deviation", settings.deviation}};
   for (const Parameter& parameter : training_graph(spec).parameters) {
     const std::string file = parameter.name + ".f32";
     std::filesystem::remove(folder / file);
@@ -110,12 +120,13 @@ void run(const std::string& model, const std::string& optimizer, int steps,
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fputs("usage: parity MODEL sgd|adam STEPS FOLDER\n", stderr);
+  if (argc != 8) {
+    std::fputs("usage: parity MODEL sgd|adam STEPS DATA MEAN DEVIATION FOLDER\n", stderr);
     return 2;
   }
   try {
-    run(argv[1], argv[2], std::stoi(argv[3]), argv[4]);
+    run({argv[1], argv[2], std::stoi(argv[3]), argv[4], std::stod(argv[5]), std::stod(argv[6])},
+        argv[7]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "parity: %s\n", error.what());
     return 1;

@@ -154,12 +154,18 @@ struct Silu {
 template <typename Body>
 HWY_INLINE void with_activation(ActivationKind kind, float slope, const Body& body) {
   switch (kind) {
-    case ActivationKind::relu: return body(Relu());
-    case ActivationKind::relu6: return body(Relu6());
-    case ActivationKind::leaky_relu: return body(LeakyRelu{slope});
-    case ActivationKind::sigmoid: return body(Sigmoid());
-    case ActivationKind::tanh: return body(Tanh());
-    case ActivationKind::silu: return body(Silu());
+    case ActivationKind::relu:
+      return body(Relu());
+    case ActivationKind::relu6:
+      return body(Relu6());
+    case ActivationKind::leaky_relu:
+      return body(LeakyRelu{slope});
+    case ActivationKind::sigmoid:
+      return body(Sigmoid());
+    case ActivationKind::tanh:
+      return body(Tanh());
+    case ActivationKind::silu:
+      return body(Silu());
   }
 }
 

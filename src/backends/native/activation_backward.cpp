@@ -72,9 +72,8 @@ HWY_INLINE void gradient_sums(const GradientTask& task, Range range, double* sum
 void activation_gradient_rows(const GradientTask& task, Range range) {
   const ActivationAttributes& a = task.activation;
   if (task.other.data != nullptr) {
-    with_common_activation(&a, [&](auto activation) HWY_ATTR {
-      gradient_rows<true>(task, range, activation);
-    });
+    with_common_activation(
+        &a, [&](auto activation) HWY_ATTR { gradient_rows<true>(task, range, activation); });
   } else {
     with_activation(a.kind, static_cast<float>(a.slope), [&](auto activation) HWY_ATTR {
       gradient_rows<false>(task, range, activation);

@@ -47,8 +47,8 @@ void statistics_sums(const RowSpace& space, RowOperand src, const float* origin,
                      double* sums) {
   reduce_rows<2>(FloatTag(), space, range, sums,
                  [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
-                   const auto x = hn::Sub(lanes.load(src.data + row * src.stride + i),
-                                          lanes.load(origin + i));
+                   const auto x =
+                       hn::Sub(lanes.load(src.data + row * src.stride + i), lanes.load(origin + i));
                    sum[0] = hn::Add(sum[0], x);
                    sum[1] = hn::MulAdd(x, x, sum[1]);
                  });
@@ -284,9 +284,9 @@ std::unique_ptr<Kernel> make_apply(const Problem& problem, std::span<const Layou
     const std::vector<ValueId>& terms = problem.node(1).inputs;
     operands.other = problem.input_index(terms[terms[0] == apply.outputs[0] ? 1 : 0]);
   }
-  auto kernel = std::make_unique<Apply>(operands,
-                                        std::get<BatchNormAttributes>(apply.attributes).epsilon,
-                                        std::get_if<ActivationAttributes>(&last.attributes));
+  auto kernel =
+      std::make_unique<Apply>(operands, std::get<BatchNormAttributes>(apply.attributes).epsilon,
+                              std::get_if<ActivationAttributes>(&last.attributes));
   set_layouts(*kernel, problem, Layout::nhwc());
   Carver carver(nullptr);
   for (int i = 0; i < 3; ++i) carver.take<float>(channel_period(problem.output(0).shape[1]));

@@ -233,8 +233,7 @@ class Backward final : public Kernel {
     };
     for (std::int64_t c = 0; c < channels_; ++c) {
       scratch.channel_shift[c] = scratch.sums.total(0, c, channels_);
-      scratch.channel_scale[c] =
-          scratch.sums.total(1, c, channels_) * inverse_deviation(args, c);
+      scratch.channel_scale[c] = scratch.sums.total(1, c, channels_) * inverse_deviation(args, c);
       store(operands_.diff_scale, c, scratch.channel_scale[c]);
       store(operands_.diff_shift, c, scratch.channel_shift[c]);
     }

@@ -94,8 +94,7 @@ std::unique_ptr<Kernel> make_concat(const Problem& problem, std::span<const Layo
 }
 
 std::unique_ptr<Kernel> make_slice(const Problem& problem, std::span<const Layout> layouts) {
-  auto kernel =
-      std::make_unique<Slice>(std::get<SliceAttributes>(problem.node().attributes));
+  auto kernel = std::make_unique<Slice>(std::get<SliceAttributes>(problem.node().attributes));
   set_layouts(*kernel, problem, common_layout(problem, layouts));
   kernel->input_layouts = layouts_as_they_are(problem, layouts);
   kernel->traits = {.slices = true};

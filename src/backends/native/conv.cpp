@@ -15,18 +15,29 @@ const Conv2dAttributes& attributes_of(const Problem& problem) {
   return std::get<Conv2dAttributes>(problem.node().attributes);
 }
 
-// Forward with an epilogue, or backward data: the geometry makes the difference.
+// What an op counts: every tap of every pixel of dst, for one image and one pair of channels.
+double counted_products(const Problem& problem, const Shape& dst) {
+  const Conv2dAttributes& a = attributes_of(problem);
+  return static_cast<double>(dst[2] * dst[3] * a.kernel_h * a.kernel_w);
+}
+
+// Forward with an epilogue, or backward data: the geometry makes the difference. `dst` is the shape
+// of dst or diff_dst.
 class ConvGather final : public Kernel {
  public:
-  ConvGather(conv::Geometry geometry, const Problem& problem) {
+  ConvGather(conv::Geometry geometry, const Problem& problem, const Shape& dst) {
     if (conv::is_depthwise(geometry)) {
+      flop_factor =
+          static_cast<double>(conv::products_inside(geometry)) / counted_products(problem, dst);
       plan_ = conv::make_depthwise_plan(std::move(geometry), thread_count());
       implementation = "depthwise";
     } else {
-      plan_ = conv::make_dense_plan(std::move(geometry), thread_count());
+      conv::DensePlan plan = conv::make_dense_plan(std::move(geometry), thread_count());
+      flop_factor =
+          static_cast<double>(conv::products_of(plan.geometry)) / counted_products(problem, dst);
+      plan_ = std::move(plan);
     }
-    workspace_bytes =
-        std::visit([](const auto& plan) { return plan.workspace_bytes; }, plan_);
+    workspace_bytes = std::visit([](const auto& plan) { return plan.workspace_bytes; }, plan_);
     for (const NodeId id : problem.nodes) {
       const Node& node = problem.graph->node(id);
       if (node.kind == OpKind::bias) biased_ = true;
@@ -66,15 +77,16 @@ class ConvGather final : public Kernel {
 
 class ConvWeights final : public Kernel {
  public:
-  explicit ConvWeights(conv::Geometry geometry) {
+  ConvWeights(conv::Geometry geometry, const Problem& problem) {
     if (conv::is_depthwise(geometry)) {
+      flop_factor = static_cast<double>(conv::products_inside(geometry)) /
+                    counted_products(problem, problem.input(1).shape);
       plan_ = conv::make_depthwise_weights_plan(std::move(geometry), thread_count());
       implementation = "depthwise";
     } else {
       plan_ = conv::make_weights_plan(std::move(geometry), thread_count());
     }
-    workspace_bytes =
-        std::visit([](const auto& plan) { return plan.workspace_bytes; }, plan_);
+    workspace_bytes = std::visit([](const auto& plan) { return plan.workspace_bytes; }, plan_);
     input_layouts = {Layout::nhwc(), Layout::nhwc()};
     output_layouts = {Layout::plain()};
     traits.slices = true;
@@ -101,19 +113,21 @@ std::unique_ptr<Kernel> make_forward(const Problem& problem, std::span<const Lay
   return std::make_unique<ConvGather>(
       conv::forward_geometry(attributes_of(problem), problem.input(0).shape,
                              problem.output(0).shape),
-      problem);
+      problem, problem.output(0).shape);
 }
 
 std::unique_ptr<Kernel> make_backward_data(const Problem& problem, std::span<const Layout>) {
   return std::make_unique<ConvGather>(
       conv::backward_data_geometry(attributes_of(problem), problem.input(0).shape,
                                    problem.output(0).shape),
-      problem);
+      problem, problem.input(0).shape);
 }
 
 std::unique_ptr<Kernel> make_backward_weights(const Problem& problem, std::span<const Layout>) {
-  return std::make_unique<ConvWeights>(conv::forward_geometry(
-      attributes_of(problem), problem.input(0).shape, problem.input(1).shape));
+  return std::make_unique<ConvWeights>(
+      conv::forward_geometry(attributes_of(problem), problem.input(0).shape,
+                             problem.input(1).shape),
+      problem);
 }
 
 // conv2d, then bias or activation or both, as far as nobody else needs what lies between.

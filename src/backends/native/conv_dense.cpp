@@ -46,8 +46,8 @@ void pack_panel(const DenseJob& job, const Phase& phase, std::int64_t unit, std:
   for (std::int64_t vector = 0; vector < width; vector += panels.lanes) {
     const std::int64_t used =
         std::clamp<std::int64_t>(panels.channels - first - vector, 0, panels.lanes);
-    const float* from = job.weights + group * g.weights.group +
-                        (first + vector) * g.weights.out + channel * g.weights.in;
+    const float* from = job.weights + group * g.weights.group + (first + vector) * g.weights.out +
+                        channel * g.weights.in;
     float* to = packed + vector;
     for (const Tap& tap : phase.taps) {
       pack_tap(from + tap.kernel, g.weights, channels, used, panels.lanes, width, to);
@@ -87,11 +87,10 @@ void pack_channels(const DenseJob& job, std::size_t phase_index, std::int64_t gr
   for (std::int64_t panel = 0; panel < panels.count; ++panel) {
     const std::int64_t first = panels.first_vector(panel) * panels.lanes;
     const std::int64_t width = panels.vectors_of(panel) * panels.lanes;
-    pack_panel(job, plan.geometry.phases[phase_index], group * panels.count + panel, begin,
-               end - begin,
-               job.packed + phase.packed + phase.depth * (group * panels.padded() + first) +
-                   begin * width,
-               plan.geometry.src_group() * width);
+    pack_panel(
+        job, plan.geometry.phases[phase_index], group * panels.count + panel, begin, end - begin,
+        job.packed + phase.packed + phase.depth * (group * panels.padded() + first) + begin * width,
+        plan.geometry.src_group() * width);
   }
 }
 
@@ -238,8 +237,10 @@ HWY_NOINLINE void run_panel(const DenseJob& job, const PanelCall& call) {
 template <class D>
 void run_panel_of(std::int64_t vectors, const DenseJob& job, const PanelCall& call) {
   switch (vectors) {
-    case 1: return run_panel<D, 1>(job, call);
-    case 2: return run_panel<D, 2>(job, call);
+    case 1:
+      return run_panel<D, 1>(job, call);
+    case 2:
+      return run_panel<D, 2>(job, call);
   }
   if constexpr (kMaxVectors == 4) {
     if (vectors == 3) return run_panel<D, 3>(job, call);
@@ -265,9 +266,9 @@ void run_unit(const DenseJob& job, int share, const Band& band, const float* src
   if (plan.late) {
     call.late = job.packed + share * plan.late_floats;
   } else {
-    call.weights = job.packed + plan_of.packed +
-                   plan_of.depth * (group * panels.padded() +
-                                    panels.first_vector(panel) * panels.lanes);
+    call.weights =
+        job.packed + plan_of.packed +
+        plan_of.depth * (group * panels.padded() + panels.first_vector(panel) * panels.lanes);
   }
   call.src = src + group * g.src_group();
   call.dst = job.dst + band.image * job.dst_strides[0] +
@@ -360,9 +361,9 @@ void place_all(const DenseJob& job) {
       if (image >= band.images) continue;
       band.image += image;
       band.images = 1;
-      static_cast<void>(place_band(
-          plan.geometry, plan.bands, job.layout, band, job.src, job.src_strides,
-          job.buffers + index * plan.buffer_floats + image * job.layout.image_pitch));
+      static_cast<void>(
+          place_band(plan.geometry, plan.bands, job.layout, band, job.src, job.src_strides,
+                     job.buffers + index * plan.buffer_floats + image * job.layout.image_pitch));
     }
   });
 }

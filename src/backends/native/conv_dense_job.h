@@ -19,7 +19,7 @@ struct Pixel {
 struct Block {
   std::int64_t depth = 0;  // where its weights begin among those packed early
   std::int64_t first_run = 0, runs = 0;
-  std::int64_t run_length = 0;                    // where all runs have the same, else 0
+  std::int64_t run_length = 0;                   // where all runs have the same, else 0
   std::int64_t first_channel = 0, channels = 0;  // of src; packed late: all taps of these
 };
 

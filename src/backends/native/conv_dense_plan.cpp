@@ -93,8 +93,8 @@ void list_pixels(const DenseJob& job, std::size_t index) {
     for (std::int64_t row = 0; row < std::min(plan.bands.rows, phase.rows); ++row) {
       const std::int64_t src =
           image * job.layout.image_pitch + row * g.src_step_y * job.layout.row_pitch;
-      const std::int64_t dst = image * job.dst_strides[0] +
-                               (phase.first_y + row * g.dst_step_y) * job.dst_strides[2];
+      const std::int64_t dst =
+          image * job.dst_strides[0] + (phase.first_y + row * g.dst_step_y) * job.dst_strides[2];
       for (std::int64_t col = 0; col < phase.cols; ++col) {
         *pixel++ = {src + col * g.src_step_x * job.layout.pixel_pitch,
                     dst + (phase.first_x + col * g.dst_step_x) * job.dst_strides[3]};
@@ -174,10 +174,10 @@ DensePlan make_dense_plan(Geometry geometry, int threads) {
     plan.chunks = units;
   } else {
     // Floats of src and dst that one pixel of each phase stands for.
-    const std::int64_t pixel_floats = g.src_channels * g.src_step_y * g.src_step_x +
-                                      g.dst_channels * g.dst_step_y * g.dst_step_x;
-    plan.bands = make_bands(g, std::clamp<std::int64_t>(kBandFloats / pixel_floats, 64, 512),
-                            4 * threads);
+    const std::int64_t pixel_floats =
+        g.src_channels * g.src_step_y * g.src_step_x + g.dst_channels * g.dst_step_y * g.dst_step_x;
+    plan.bands =
+        make_bands(g, std::clamp<std::int64_t>(kBandFloats / pixel_floats, 64, 512), 4 * threads);
     Geometry split = without_padded_rows(g);
     if (split_rows(plan, split)) {
       plan.bands = make_image_bands(split, plan.bands.images);

@@ -34,7 +34,7 @@ struct DepthwiseJob {
   Strides src_strides{}, dst_strides{};
   Epilogue epilogue;
   float* packed = nullptr;  // [tap][channel]
-  RowTap* taps = nullptr;  // as many as a phase has, for each thread
+  RowTap* taps = nullptr;   // as many as a phase has, for each thread
 };
 
 }  // namespace ridgeline::native::conv
@@ -144,9 +144,8 @@ void run_rows(const DepthwiseJob& job, int share, const Activation& activation) 
 
 void run_share(const DepthwiseJob& job, int share) {
   if (!job.epilogue.activate) return run_rows(job, share, NoActivation());
-  with_activation(job.epilogue.activation, job.epilogue.slope, [&](auto activation) HWY_ATTR {
-    run_rows(job, share, activation);
-  });
+  with_activation(job.epilogue.activation, job.epilogue.slope,
+                  [&](auto activation) HWY_ATTR { run_rows(job, share, activation); });
 }
 
 }  // namespace

@@ -48,9 +48,11 @@ void run_depthwise_weights(const DepthwiseWeightsPlan& plan, const Tensor& src,
                            const Tensor& diff_dst, float* diff_weights, std::byte* workspace);
 
 // Columns [begin, end) whose every tap dx_min..dx_max lies inside src.
-[[nodiscard]] inline std::pair<std::int64_t, std::int64_t> inside(
-    std::int64_t cols, std::int64_t step, std::int64_t dx_min, std::int64_t dx_max,
-    std::int64_t width) {
+[[nodiscard]] inline std::pair<std::int64_t, std::int64_t> inside(std::int64_t cols,
+                                                                  std::int64_t step,
+                                                                  std::int64_t dx_min,
+                                                                  std::int64_t dx_max,
+                                                                  std::int64_t width) {
   const std::int64_t begin = dx_min >= 0 ? 0 : (-dx_min + step - 1) / step;
   const std::int64_t end = width <= dx_max ? 0 : (width - dx_max - 1) / step + 1;
   const std::int64_t first = std::min(begin, cols);

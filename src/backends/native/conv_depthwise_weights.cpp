@@ -78,10 +78,9 @@ HWY_INLINE void sum_taps(const DepthwiseWeightsJob& job, const Channels<kVectors
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const std::int64_t y = row * g.src_step_y + taps[0].dy;
     if (y < 0 || y >= g.src_h) continue;
-    const float* src =
-        job.src + rows.image * job.src_strides[0] + y * job.src_strides[2] + channel;
-    const float* diff_dst = job.diff_dst + rows.image * job.dst_strides[0] +
-                            row * job.dst_strides[2] + channel;
+    const float* src = job.src + rows.image * job.src_strides[0] + y * job.src_strides[2] + channel;
+    const float* diff_dst =
+        job.diff_dst + rows.image * job.dst_strides[0] + row * job.dst_strides[2] + channel;
     const float* from[kTaps];
 #pragma GCC unroll 4
     for (int t = 0; t < kTaps; ++t) from[t] = src + taps[t].dx * job.src_strides[3];

@@ -54,9 +54,9 @@ void finish(Geometry& geometry) {
       geometry.dx_min = first ? tap.dx : std::min(geometry.dx_min, tap.dx);
       geometry.dx_max = first ? tap.dx : std::max(geometry.dx_max, tap.dx);
       first = false;
-      geometry.padded =
-          geometry.padded || leaves(phase.rows, geometry.src_step_y, tap.dy, geometry.src_h) ||
-          leaves(phase.cols, geometry.src_step_x, tap.dx, geometry.src_w);
+      geometry.padded = geometry.padded ||
+                        leaves(phase.rows, geometry.src_step_y, tap.dy, geometry.src_h) ||
+                        leaves(phase.cols, geometry.src_step_x, tap.dx, geometry.src_w);
     }
   }
 }
@@ -168,6 +168,25 @@ std::int64_t products_of(const Geometry& geometry) {
   return products;
 }
 
+std::int64_t products_inside(const Geometry& geometry) {
+  const auto inside = [](std::int64_t count, std::int64_t step, std::int64_t offset,
+                         std::int64_t size) {
+    std::int64_t hits = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i * step + offset >= 0 && i * step + offset < size) ++hits;
+    }
+    return hits;
+  };
+  std::int64_t products = 0;
+  for (const Phase& phase : geometry.phases) {
+    for (const Tap& tap : phase.taps) {
+      products += inside(phase.rows, geometry.src_step_y, tap.dy, geometry.src_h) *
+                  inside(phase.cols, geometry.src_step_x, tap.dx, geometry.src_w);
+    }
+  }
+  return products;
+}
+
 Bands make_image_bands(const Geometry& geometry, std::int64_t images) {
   Bands bands;
   bands.rows = geometry.rows;
@@ -218,8 +237,7 @@ std::int64_t band_floats(const Bands& bands) {
 }
 
 const float* place_band(const Geometry& geometry, const Bands& bands, const SrcLayout& layout,
-                        const Band& band, const float* src, const Strides& strides,
-                        float* buffer) {
+                        const Band& band, const float* src, const Strides& strides, float* buffer) {
   const float* images = src + band.image * strides[0];
   if (!bands.copied) return images + band.row * geometry.src_step_y * strides[2];
 

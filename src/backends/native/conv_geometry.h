@@ -56,11 +56,13 @@ struct Geometry {
 [[nodiscard]] Geometry backward_data_geometry(const Conv2dAttributes& attributes,
                                               const Shape& diff_dst, const Shape& diff_src);
 
-// The same with phases of rows that see the same taps: those at the top and the bottom get phases of
-// their own, without the taps that fall on padding. For bands of whole images.
+// The same with phases of rows that see the same taps: those at the top and the bottom get phases
+// of their own, without the taps that fall on padding. For bands of whole images.
 [[nodiscard]] Geometry without_padded_rows(const Geometry& geometry);
-// Multiply-adds of one image for one pair of channels.
+// Multiply-adds of one image for one pair of channels: all that the phases list, and those of them
+// that do not fall on padding.
 [[nodiscard]] std::int64_t products_of(const Geometry& geometry);
+[[nodiscard]] std::int64_t products_inside(const Geometry& geometry);
 
 // How the rows of a geometry are cut into pieces of work: some rows of one image, or some whole
 // images. The shape of a band, and so every offset inside it, is the same for all bands; the last

@@ -50,11 +50,10 @@ struct PixelWalk {
     std::int64_t count = 0;
     while (pixels > 0 && image < band.images) {
       const std::int64_t length = std::min(g.dst_w - col, pixels);
-      const Run run = {image * job.layout.image_pitch +
-                           row * g.src_step_y * job.layout.row_pitch + col * src_step,
-                       image * job.dst_strides[0] + row * job.dst_strides[2] +
-                           col * job.dst_strides[3],
-                       length};
+      const Run run = {
+          image * job.layout.image_pitch + row * g.src_step_y * job.layout.row_pitch +
+              col * src_step,
+          image * job.dst_strides[0] + row * job.dst_strides[2] + col * job.dst_strides[3], length};
       Run* last = count == 0 ? nullptr : &runs[count - 1];
       if (last != nullptr && last->rows + last->count * src_step == run.rows &&
           last->vectors + last->count * job.dst_strides[3] == run.vectors) {
@@ -105,9 +104,9 @@ HWY_NOINLINE void run_panel(const WeightsJob& job, const PanelCall& call) {
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
   constexpr std::int64_t kWidth = kVectors * kLanes;
   const WeightsPlan& plan = *job.plan;
-  const PixelVectors<D, kVectors, kTail> pixels{
-      call.diff_dst, job.dst_strides[3], plan.geometry.src_step_x * job.layout.pixel_pitch,
-      call.tail};
+  const PixelVectors<D, kVectors, kTail> pixels{call.diff_dst, job.dst_strides[3],
+                                                plan.geometry.src_step_x * job.layout.pixel_pitch,
+                                                call.tail};
   for (std::int64_t k = 0; k < plan.depth; k += T::kRows) {
     const int rows = static_cast<int>(std::min<std::int64_t>(T::kRows, plan.depth - k));
     // Rows past the end repeat the last one and are not stored.
@@ -131,8 +130,10 @@ HWY_NOINLINE void run_panel(const WeightsJob& job, const PanelCall& call) {
 template <class D, bool kTail>
 void run_panel_of(std::int64_t vectors, const WeightsJob& job, const PanelCall& call) {
   switch (vectors) {
-    case 1: return run_panel<D, 1, kTail>(job, call);
-    case 2: return run_panel<D, 2, kTail>(job, call);
+    case 1:
+      return run_panel<D, 1, kTail>(job, call);
+    case 2:
+      return run_panel<D, 2, kTail>(job, call);
   }
   if constexpr (kMaxVectors == 4) {
     if (vectors == 3) return run_panel<D, 3, kTail>(job, call);
@@ -207,8 +208,8 @@ void run_share(const WeightsJob& job, int share) {
   const WeightsPlan& plan = *job.plan;
   const Geometry& g = plan.geometry;
   const int part = share / plan.unit_parts;
-  const Range units = share_of(g.groups * plan.panels.count, share % plan.unit_parts,
-                               plan.unit_parts);
+  const Range units =
+      share_of(g.groups * plan.panels.count, share % plan.unit_parts, plan.unit_parts);
   const Range bands = share_of(plan.bands.count, part, plan.pixel_parts);
   const bool whole = plan.pixel_parts == 1;
   float* partials = job.partials + (whole ? share : part) * plan.part_floats;
@@ -237,8 +238,7 @@ void run_share(const WeightsJob& job, int share) {
     for (std::int64_t unit = begin; unit < end; ++unit) {
       const float* partial = partials + (unit - begin) * plan.unit_floats;
       for (std::int64_t channel = 0; channel < g.src_group(); channel += kCombineChannels) {
-        combine(job, unit, partial, channel,
-                std::min(channel + kCombineChannels, g.src_group()));
+        combine(job, unit, partial, channel, std::min(channel + kCombineChannels, g.src_group()));
       }
     }
   }
@@ -260,8 +260,8 @@ std::size_t carve(const WeightsPlan& plan, std::byte* workspace, WeightsJob& job
   Carver carver(workspace);
   job.rows = carver.take<std::int64_t>(plan.depth);
   job.runs = carver.take<Run>(plan.block_pixels * plan.threads);
-  job.partials = carver.take<float>(
-      plan.part_floats * (plan.pixel_parts == 1 ? plan.unit_parts : plan.pixel_parts));
+  job.partials = carver.take<float>(plan.part_floats *
+                                    (plan.pixel_parts == 1 ? plan.unit_parts : plan.pixel_parts));
   job.buffers = carver.take<float>(plan.buffer_floats * plan.threads);
   return carver.bytes();
 }
@@ -281,19 +281,18 @@ void choose_grid(WeightsPlan& plan) {
   for (int parts = 1; parts <= plan.threads; ++parts) {
     if (plan.threads % parts != 0) continue;
     const int pixel_parts = plan.threads / parts;
-    const double time =
-        work * static_cast<double>(largest_share(units, parts)) / static_cast<double>(units) *
-            static_cast<double>(largest_share(plan.bands.count, pixel_parts)) /
-            static_cast<double>(plan.bands.count) +
-        10.0 * gradients * (pixel_parts - 1);
+    const double time = work * static_cast<double>(largest_share(units, parts)) /
+                            static_cast<double>(units) *
+                            static_cast<double>(largest_share(plan.bands.count, pixel_parts)) /
+                            static_cast<double>(plan.bands.count) +
+                        10.0 * gradients * (pixel_parts - 1);
     if (parts == 1 || time < best) {
       best = time;
       plan.unit_parts = parts;
       plan.pixel_parts = pixel_parts;
     }
   }
-  plan.pixel_parts =
-      static_cast<int>(std::min<std::int64_t>(plan.pixel_parts, plan.bands.count));
+  plan.pixel_parts = static_cast<int>(std::min<std::int64_t>(plan.pixel_parts, plan.bands.count));
 }
 
 }  // namespace
@@ -305,10 +304,9 @@ WeightsPlan make_weights_plan(Geometry geometry, int threads) {
   const Geometry& g = plan.geometry;
   plan.panels = panels_for(g.dst_group());
   plan.depth = static_cast<std::int64_t>(g.phases[0].taps.size()) * g.src_group();
-  const std::int64_t pixel_floats =
-      g.src_channels * g.src_step_y * g.src_step_x + g.dst_channels;
-  plan.bands = make_bands(g, std::clamp<std::int64_t>(kBandFloats / pixel_floats, 64, 512),
-                          4 * threads);
+  const std::int64_t pixel_floats = g.src_channels * g.src_step_y * g.src_step_x + g.dst_channels;
+  plan.bands =
+      make_bands(g, std::clamp<std::int64_t>(kBandFloats / pixel_floats, 64, 512), 4 * threads);
   // Each row of the gradient walks over pixels. An even number of cache lines between them would
   // map the pixels of a block to a fraction of the first-level cache, so such a src is copied,
   // unless most of the copy would not be used.
@@ -357,15 +355,14 @@ void run_weights(const WeightsPlan& plan, const Tensor& src, const Tensor& diff_
   });
   if (plan.pixel_parts == 1) return;
   const std::int64_t pieces = (g.src_group() + kCombineChannels - 1) / kCombineChannels;
-  parallel_for(g.groups * plan.panels.count * pieces, 8,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t item = begin; item < end; ++item) {
-                   const std::int64_t channel = item % pieces * kCombineChannels;
-                   HWY_DYNAMIC_DISPATCH(combine)
-                   (job, item / pieces, job.partials + item / pieces * plan.unit_floats, channel,
-                    std::min(channel + kCombineChannels, g.src_group()));
-                 }
-               });
+  parallel_for(g.groups * plan.panels.count * pieces, 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t item = begin; item < end; ++item) {
+      const std::int64_t channel = item % pieces * kCombineChannels;
+      HWY_DYNAMIC_DISPATCH(combine)
+      (job, item / pieces, job.partials + item / pieces * plan.unit_floats, channel,
+       std::min(channel + kCombineChannels, g.src_group()));
+    }
+  });
 }
 
 }  // namespace ridgeline::native::conv

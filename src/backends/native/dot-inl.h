@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "backends/native/lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace ridgeline::native::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -22,10 +24,10 @@ inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(Fl
 // AVX-512 has 32 vector registers, the others 16.
 inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3;
 
-// Rows and weight vectors of one tile: kDotRows * kMaxDotOutputs accumulators fill the registers.
-// Few outputs at a time keep their weights in the first-level cache.
-inline constexpr int kDotRows = kManyRegisters ? 4 : 2;
-inline constexpr int kMaxDotOutputs = 6;
+// Rows and weight vectors of one tile: their accumulators, the rows and a weight fill the
+// registers.
+inline constexpr int kDotRows = 2;
+inline constexpr int kMaxDotOutputs = kManyRegisters ? 12 : 6;
 
 [[nodiscard]] inline std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -85,68 +87,57 @@ HWY_INLINE void hold(FloatVec& v) {
 #endif
 }
 
-template <int kOutputs>
-HWY_INLINE void accumulate_dots(const FloatVec (&x)[kDotRows], const float* HWY_RESTRICT packed,
+template <int kOutputs, class Lanes, typename Rows>
+HWY_INLINE void accumulate_dots(Lanes lanes, const Rows& rows, std::int64_t k,
+                                const float* HWY_RESTRICT packed,
                                 FloatVec (&acc)[kOutputs][kDotRows]) {
-  const FloatTag tag;
-#pragma GCC unroll 8
+  FloatVec x[kDotRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kDotRows; ++r) x[r] = rows.load(lanes, r, k);
+#pragma GCC unroll 16
   for (int o = 0; o < kOutputs; ++o) {
-    FloatVec w = hn::LoadU(tag, packed + o * kLanes);
+    FloatVec w = hn::LoadU(FloatTag(), packed + o * kLanes);
     hold(w);
 #pragma GCC unroll 4
     for (int r = 0; r < kDotRows; ++r) acc[o][r] = hn::MulAdd(x[r], w, acc[o][r]);
   }
 }
 
-// sums[output][row] for kDotRows rows; load.full(row, k) gives kLanes elements of a row from k on,
-// load.tail(row, k) the last ones and anything finite behind them. Writes up to a multiple of four
-// sums.
-template <int kOutputs, typename Load>
-HWY_NOINLINE void dot_tile(const Load& load, std::int64_t depth, const float* HWY_RESTRICT packed,
+// sums[output][row] for kDotRows rows, of which rows.load(lanes, row, k) gives elements from k on.
+// Writes an even number of outputs.
+template <int kOutputs, typename Rows>
+HWY_NOINLINE void dot_tile(const Rows& rows, std::int64_t depth, const float* HWY_RESTRICT packed,
                            float* HWY_RESTRICT sums) {
-  const FloatTag tag;
-  FloatVec acc[kOutputs][kDotRows], x[kDotRows];
-#pragma GCC unroll 8
+  static_assert(kDotRows == 2);
+  FloatVec acc[kOutputs][kDotRows];
+#pragma GCC unroll 16
   for (int o = 0; o < kOutputs; ++o) {
-#pragma GCC unroll 4
-    for (int r = 0; r < kDotRows; ++r) acc[o][r] = hn::Zero(tag);
+    acc[o][0] = hn::Zero(FloatTag());
+    acc[o][1] = hn::Zero(FloatTag());
   }
   std::int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes, packed += kOutputs * kLanes) {
-#pragma GCC unroll 4
-    for (int r = 0; r < kDotRows; ++r) x[r] = load.full(r, k);
-    accumulate_dots<kOutputs>(x, packed, acc);
+    accumulate_dots<kOutputs>(FullLanes<FloatTag>(), rows, k, packed, acc);
   }
-  if (k < depth) {
-#pragma GCC unroll 4
-    for (int r = 0; r < kDotRows; ++r) x[r] = load.tail(r, k);
-    accumulate_dots<kOutputs>(x, packed, acc);
-  }
-  if constexpr (kDotRows == 4) {
-#pragma GCC unroll 8
-    for (int o = 0; o < kOutputs; ++o) {
-      store_sums(acc[o][0], acc[o][1], acc[o][2], acc[o][3], sums + 4 * o);
-    }
-  } else {
-#pragma GCC unroll 8
-    for (int o = 0; o < kOutputs; o += 2) {
-      const int next = o + 1 < kOutputs ? o + 1 : o;
-      store_sums(acc[o][0], acc[o][1], acc[next][0], acc[next][1], sums + 2 * o);
-    }
+  if (k < depth) accumulate_dots<kOutputs>(FirstLanes<FloatTag>{depth - k}, rows, k, packed, acc);
+#pragma GCC unroll 16
+  for (int o = 0; o < kOutputs; o += 2) {
+    const int next = o + 1 < kOutputs ? o + 1 : o;
+    store_sums(acc[o][0], acc[o][1], acc[next][0], acc[next][1], sums + 2 * o);
   }
 }
 
 // The same for any number of outputs up to kMaxDotOutputs.
-template <int kOutputs = kMaxDotOutputs, typename Load>
-HWY_INLINE void dot_outputs(std::int64_t outputs, const Load& load, std::int64_t depth,
+template <int kOutputs = kMaxDotOutputs, typename Rows>
+HWY_INLINE void dot_outputs(std::int64_t outputs, const Rows& rows, std::int64_t depth,
                             const float* HWY_RESTRICT packed, float* HWY_RESTRICT sums) {
   if constexpr (kOutputs > 1) {
     if (outputs < kOutputs) {
-      dot_outputs<kOutputs - 1>(outputs, load, depth, packed, sums);
+      dot_outputs<kOutputs - 1>(outputs, rows, depth, packed, sums);
       return;
     }
   }
-  dot_tile<kOutputs>(load, depth, packed, sums);
+  dot_tile<kOutputs>(rows, depth, packed, sums);
 }
 
 // Outputs that one tile takes: as many as registers allow, evenly.
@@ -169,15 +160,10 @@ inline void pack_all_dot_weights(const float* weights, std::int64_t row_stride,
 // Float rows where they lie.
 struct FloatRows {
   const float* rows[kDotRows];
-  std::int64_t depth;
 
-  HWY_INLINE FloatVec full(int row, std::int64_t k) const {
-    return hn::LoadU(FloatTag(), rows[row] + k);
-  }
-  HWY_INLINE FloatVec tail(int row, std::int64_t k) const {
-    HWY_ALIGN float padded[kLanes] = {};
-    for (std::int64_t i = 0; i < depth - k; ++i) padded[i] = rows[row][k + i];
-    return hn::Load(FloatTag(), padded);
+  template <class Lanes>
+  HWY_INLINE FloatVec load(Lanes lanes, int row, std::int64_t k) const {
+    return lanes.load(rows[row] + k);
   }
 };
 

@@ -144,8 +144,7 @@ HWY_INLINE void drop_pixel(const DropoutTask& task, const Mask& mask, const floa
                            std::int64_t row) {
   const FloatTag d;
   const WordTag dw;
-  const std::int64_t first =
-      row / task.pixels * task.channels * task.pixels + row % task.pixels;
+  const std::int64_t first = row / task.pixels * task.channels * task.pixels + row % task.pixels;
   const Words plane = hn::Set(dw, static_cast<std::uint32_t>(task.pixels));
   for_lanes(d, task.channels, [&](auto lanes, std::int64_t c) HWY_ATTR {
     const Words channel = hn::Iota(dw, static_cast<std::uint32_t>(c));
@@ -217,8 +216,7 @@ class Dropout final : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_dropout(const Problem& problem, std::span<const Layout> layouts) {
-  auto kernel =
-      std::make_unique<Dropout>(std::get<DropoutAttributes>(problem.node().attributes));
+  auto kernel = std::make_unique<Dropout>(std::get<DropoutAttributes>(problem.node().attributes));
   set_layouts(*kernel, problem, common_layout(problem, layouts));
   kernel->traits = {.slices = true, .in_place = true};
   return kernel;

@@ -57,7 +57,8 @@ void elementwise_rows_of(const ElementwiseTask& task, Range range) {
     });
   } else {
     with_activation(task.activation->kind, static_cast<float>(task.activation->slope),
-                    [&](auto activation) HWY_ATTR { compute_rows<false>(task, range, activation); });
+                    [&](auto activation)
+                        HWY_ATTR { compute_rows<false>(task, range, activation); });
   }
 }
 

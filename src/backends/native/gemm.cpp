@@ -338,7 +338,7 @@ void finish_row(const Epilogue& epilogue, std::int64_t columns, float* dst) {
 void multiply_narrow_tile(const GemmCall& call, Range rows, Range columns, const float* packed) {
   HWY_ALIGN float sums[kDotRows * (kMaxDotOutputs + 1)];
   const std::int64_t count = rows.end - rows.begin;
-  FloatRows load{{}, call.shape.depth};
+  FloatRows load{};
   for (std::int64_t i = 0; i < kDotRows; ++i) {
     load.rows[i] = call.left.data + (rows.begin + std::min(i, count - 1)) * call.left.row_stride;
   }

@@ -28,7 +28,6 @@ constexpr std::int64_t kMaxLanes = 16;
 
 // The memory of one slot.
 struct MlpSlot {
-  float* rows = nullptr;                             // the block's converted pixels
   std::array<float*, kMaxMlpLayers> dst{};           // [unit][row]
   std::array<float*, 2> diff{};                      // [unit][row]
   std::array<float*, kMaxMlpLayers> diff_weights{};  // layer 0: [unit][input]; others with lanes
@@ -36,13 +35,13 @@ struct MlpSlot {
   MlpSums* sums = nullptr;
 };
 
-// A call, and the block in work.
 struct MlpCall {
   const MlpNetwork& network;
   const MlpInput& input;
   const MlpLoss& loss;
-  const float* packed;  // layer 0's weights as dot_tile wants them
-  std::int64_t padded;  // layer 0's inputs, rounded up to full vectors
+  const float* packed;      // layer 0's weights as dot_tile wants them
+  const float* first_bias;  // layer 0's bias, with what the input's shift adds to its sums
+  std::int64_t padded;      // layer 0's inputs, rounded up to full vectors
 };
 
 // Fewer rows when they are long, so that a block stays in the second-level cache.
@@ -59,27 +58,37 @@ namespace ridgeline::native {
 namespace HWY_NAMESPACE {
 namespace {
 
-// u8 rows; what is loaded is also left as floats for the pass backward.
-struct PixelRows {
-  const std::uint8_t* rows[kDotRows];
-  float* floats[kDotRows];
-  std::int64_t depth;
-  float scale, shift;
+// Pixels become floats in registers, every time they are used: storing them costs more.
+template <class Lanes>
+HWY_INLINE FloatVec load_floats(Lanes lanes, const std::uint8_t* from) {
+  const hn::RebindToSigned<FloatTag> integers;
+  return hn::ConvertTo(FloatTag(), hn::PromoteTo(integers, lanes.load(from)));
+}
+template <class Lanes>
+HWY_INLINE FloatVec load_floats(Lanes lanes, const float* from) {
+  return lanes.load(from);
+}
 
+// The rows of a block, of pixels or floats.
+template <typename T>
+struct BlockRows {
+  const T* data = nullptr;
+  std::int64_t stride = 0, count = 0;
+};
+
+// Those of one tile; a row beyond the last stands for the last.
+template <typename T>
+struct TileRows {
+  const T* rows[kDotRows];
+
+  TileRows(const BlockRows<T>& block, std::int64_t begin) {
+    for (int i = 0; i < kDotRows; ++i) {
+      rows[i] = block.data + std::min(begin + i, block.count - 1) * block.stride;
+    }
+  }
   template <class Lanes>
-  HWY_INLINE FloatVec convert(Lanes lanes, int row, std::int64_t k) const {
-    const FloatTag d;
-    const hn::RebindToSigned<FloatTag> integers;
-    const FloatVec pixels = hn::ConvertTo(d, hn::PromoteTo(integers, lanes.load(rows[row] + k)));
-    const FloatVec v = hn::MulAdd(pixels, hn::Set(d, scale), hn::Set(d, shift));
-    hn::StoreU(v, d, floats[row] + k);
-    return v;
-  }
-  HWY_INLINE FloatVec full(int row, std::int64_t k) const {
-    return convert(FullLanes<FloatTag>(), row, k);
-  }
-  HWY_INLINE FloatVec tail(int row, std::int64_t k) const {
-    return convert(FirstLanes<FloatTag>{depth - k}, row, k);
+  HWY_INLINE FloatVec load(Lanes lanes, int row, std::int64_t k) const {
+    return load_floats(lanes, rows[row] + k);
   }
 };
 
@@ -90,16 +99,11 @@ struct NextRows {
   const std::byte* end = nullptr;
   std::int64_t lines = 0;  // for each tile
 
-  NextRows(const MlpInput& input, std::int64_t begin, std::int64_t rows, std::int64_t tiles) {
-    const std::int64_t last = HWY_MIN(begin + rows, input.rows);
-    if (begin >= last) return;
-    if (input.pixels != nullptr) {
-      at = reinterpret_cast<const std::byte*>(input.pixels + begin * input.row_stride);
-      end = at + (last - begin) * input.row_stride;
-    } else {
-      at = reinterpret_cast<const std::byte*>(input.floats + begin * input.row_stride);
-      end = at + (last - begin) * input.row_stride * std::int64_t{sizeof(float)};
-    }
+  template <typename T>
+  NextRows(const BlockRows<T>& block, std::int64_t rows_behind, std::int64_t tiles) {
+    const std::int64_t rows = std::min(block.count, rows_behind);
+    at = reinterpret_cast<const std::byte*>(block.data + block.count * block.stride);
+    end = at + rows * block.stride * static_cast<std::int64_t>(sizeof(T));
     lines = (end - at) / 64 / tiles + 1;
   }
   HWY_INLINE void fetch() {
@@ -107,56 +111,28 @@ struct NextRows {
   }
 };
 
-// Where the rows of a block lie as floats.
-struct BlockRows {
-  const float* data = nullptr;
-  std::int64_t stride = 0;
-  std::int64_t count = 0;  // rows that exist
-};
-
-// Some rows of a block with some outputs of the first layer, over the whole depth. A row beyond the
-// last stands for the last; its gradient will be zero.
-void first_layer_tile(const MlpCall& call, const MlpSlot& slot, std::int64_t begin,
-                      const BlockRows& rows, std::int64_t row, Range outputs) {
+// Sums of the first layer for a block. What lies behind the last row is zero, or stands for the
+// last row; the gradient there will be zero.
+template <typename T>
+void first_layer(const MlpCall& call, const MlpSlot& slot, const BlockRows<T>& rows,
+                 NextRows& next) {
   HWY_ALIGN float sums[kDotRows * (kMaxDotOutputs + 1)];
-  const std::int64_t depth = call.network.layers[0].inputs;
-  const float* const packed = call.packed + outputs.begin * call.padded;
-  const std::int64_t count = outputs.end - outputs.begin;
-  if (outputs.begin == 0 && call.input.pixels != nullptr) {
-    PixelRows load{{}, {}, depth, call.input.scale, call.input.shift};
-    for (int i = 0; i < kDotRows; ++i) {
-      const std::int64_t r = std::min(row + i, rows.count - 1);
-      load.rows[i] = call.input.pixels + (begin + r) * call.input.row_stride;
-      load.floats[i] = slot.rows + r * call.padded;
-    }
-    dot_outputs(count, load, depth, packed, sums);
-  } else {
-    FloatRows load{{}, depth};
-    for (int i = 0; i < kDotRows; ++i) {
-      load.rows[i] = rows.data + std::min(row + i, rows.count - 1) * rows.stride;
-    }
-    dot_outputs(count, load, depth, packed, sums);
-  }
-  for (std::int64_t o = 0; o < count; ++o) {
-    std::copy_n(sums + o * kDotRows, kDotRows,
-                slot.dst[0] + (outputs.begin + o) * kBlockRows + row);
-  }
-}
-
-void first_layer(const MlpCall& call, const MlpSlot& slot, std::int64_t begin,
-                 const BlockRows& rows, NextRows& next) {
-  const std::int64_t outputs = call.network.layers[0].outputs;
-  const std::int64_t step = outputs_of_tile(outputs);
-  for (std::int64_t o = 0; o < outputs; o += step) {
+  const MlpLayer& layer = call.network.layers[0];
+  const std::int64_t step = outputs_of_tile(layer.outputs);
+  for (std::int64_t o = 0; o < layer.outputs; o += step) {
+    const std::int64_t outputs = std::min(step, layer.outputs - o);
+    float* const dst = slot.dst[0] + o * kBlockRows;
     for (std::int64_t r = 0; r < rows.count; r += kDotRows) {
-      first_layer_tile(call, slot, begin, rows, r, {o, std::min(o + step, outputs)});
+      dot_outputs(outputs, TileRows<T>(rows, r), layer.inputs, call.packed + o * call.padded, sums);
+      for (std::int64_t i = 0; i < outputs; ++i) {
+        std::copy_n(sums + i * kDotRows, kDotRows, dst + i * kBlockRows + r);
+      }
       next.fetch();
     }
-  }
-  const std::int64_t filled = round_up(rows.count, kDotRows);
-  for (std::int64_t o = 0; o < outputs; ++o) {
-    float* const dst = slot.dst[0] + o * kBlockRows;
-    std::fill(dst + filled, dst + kBlockRows, 0.0F);
+    const std::int64_t filled = round_up(rows.count, kDotRows);
+    for (std::int64_t i = 0; i < outputs; ++i) {
+      std::fill(dst + i * kBlockRows + filled, dst + (i + 1) * kBlockRows, 0.0F);
+    }
   }
 }
 
@@ -193,11 +169,11 @@ void multiply_block(const float* weights, std::int64_t unit_stride, std::int64_t
   }
 }
 
-void finish_layer(const MlpLayer& layer, float* dst) {
+void finish_layer(const MlpLayer& layer, const float* bias, float* dst) {
   const FloatTag d;
-  if (layer.bias != nullptr) {
+  if (bias != nullptr) {
     for_block(layer.outputs, [&](std::int64_t unit, std::int64_t at) HWY_ATTR {
-      hn::StoreU(hn::Add(hn::LoadU(d, dst + at), hn::Set(d, layer.bias[unit])), d, dst + at);
+      hn::StoreU(hn::Add(hn::LoadU(d, dst + at), hn::Set(d, bias[unit])), d, dst + at);
     });
   }
   if (!layer.activate) return;
@@ -298,9 +274,10 @@ void add_small_weights(const MlpLayer& layer, const float* HWY_RESTRICT diff,
 
 // Adds a block's diff · rows to [output][input] sums: a tile of kOutputs x kVectors sums stays in
 // registers over all rows.
-template <int kOutputs, int kVectors>
-void add_tile(const float* HWY_RESTRICT diff, const BlockRows& rows, std::int64_t column,
-              float* HWY_RESTRICT sums, std::int64_t sums_stride) {
+template <int kOutputs, int kVectors, class Lanes, typename T>
+HWY_NOINLINE void add_tile(Lanes lanes, const float* HWY_RESTRICT diff, const BlockRows<T>& rows,
+                           std::int64_t column, float* HWY_RESTRICT sums,
+                           std::int64_t sums_stride) {
   const FloatTag d;
   FloatVec acc[kOutputs][kVectors];
 #pragma GCC unroll 16
@@ -310,11 +287,11 @@ void add_tile(const float* HWY_RESTRICT diff, const BlockRows& rows, std::int64_
       acc[o][v] = hn::LoadU(d, sums + o * sums_stride + column + v * kLanes);
     }
   }
-  const float* HWY_RESTRICT src = rows.data + column;
+  const T* HWY_RESTRICT src = rows.data + column;
   for (std::int64_t r = 0; r < rows.count; ++r, src += rows.stride) {
     FloatVec x[kVectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) x[v] = hn::LoadU(d, src + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) x[v] = load_floats(lanes, src + v * kLanes);
 #pragma GCC unroll 16
     for (int o = 0; o < kOutputs; ++o) {
       const FloatVec g = hn::Set(d, diff[o * kBlockRows + r]);
@@ -331,11 +308,9 @@ void add_tile(const float* HWY_RESTRICT diff, const BlockRows& rows, std::int64_
   }
 }
 
-// Outputs of one tile of the first layer's gradient: registers allow two vectors of each.
-constexpr std::int64_t kMaxSumOutputs = kManyRegisters ? 12 : 6;
-
-template <int kOutputs = kMaxSumOutputs>
-HWY_INLINE void add_outputs(std::int64_t outputs, const float* diff, const BlockRows& rows,
+// The same for any number of outputs; takes two vectors of columns where there are two.
+template <int kOutputs = kMaxDotOutputs, typename T>
+HWY_INLINE void add_outputs(std::int64_t outputs, const float* diff, const BlockRows<T>& rows,
                             std::int64_t inputs, std::int64_t column, float* sums,
                             std::int64_t sums_stride) {
   if constexpr (kOutputs > 1) {
@@ -344,43 +319,33 @@ HWY_INLINE void add_outputs(std::int64_t outputs, const float* diff, const Block
       return;
     }
   }
+  const FullLanes<FloatTag> full;
   if (column + 2 * kLanes <= inputs) {
-    add_tile<kOutputs, 2>(diff, rows, column, sums, sums_stride);
-  } else {
-    add_tile<kOutputs, 1>(diff, rows, column, sums, sums_stride);
+    add_tile<kOutputs, 2>(full, diff, rows, column, sums, sums_stride);
+    return;
+  }
+  if (column + kLanes <= inputs) {
+    add_tile<kOutputs, 1>(full, diff, rows, column, sums, sums_stride);
+    column += kLanes;
+  }
+  if (column < inputs) {
+    const FirstLanes<FloatTag> first{inputs - column};
+    add_tile<kOutputs, 1>(first, diff, rows, column, sums, sums_stride);
   }
 }
 
-// Rows that lie as floats elsewhere may end in the middle of a vector.
-void add_last_columns(const MlpLayer& layer, const float* diff, const BlockRows& rows,
-                      std::int64_t column, float* sums, std::int64_t sums_stride) {
-  for (std::int64_t o = 0; o < layer.outputs; ++o) {
-    for (std::int64_t k = column; k < layer.inputs; ++k) {
-      float sum = sums[o * sums_stride + k];
-      for (std::int64_t r = 0; r < rows.count; ++r) {
-        sum += diff[o * kBlockRows + r] * rows.data[r * rows.stride + k];
-      }
-      sums[o * sums_stride + k] = sum;
-    }
-  }
-}
-
-void add_first_weights(const MlpCall& call, const float* diff, const BlockRows& rows, float* sums,
-                       NextRows& next) {
+template <typename T>
+void add_first_weights(const MlpCall& call, const float* diff, const BlockRows<T>& rows,
+                       float* sums, NextRows& next) {
   const MlpLayer& layer = call.network.layers[0];
-  // Converted rows are padded to full vectors.
-  const std::int64_t inputs =
-      call.input.pixels != nullptr ? call.padded : layer.inputs / kLanes * kLanes;
-  const std::int64_t tiles = (layer.outputs + kMaxSumOutputs - 1) / kMaxSumOutputs;
-  const std::int64_t step = (layer.outputs + tiles - 1) / tiles;
-  for (std::int64_t k = 0; k < inputs; k += 2 * kLanes) {
+  const std::int64_t step = outputs_of_tile(layer.outputs);
+  for (std::int64_t k = 0; k < layer.inputs; k += 2 * kLanes) {
     for (std::int64_t o = 0; o < layer.outputs; o += step) {
-      add_outputs(std::min(step, layer.outputs - o), diff + o * kBlockRows, rows, inputs, k,
+      add_outputs(std::min(step, layer.outputs - o), diff + o * kBlockRows, rows, layer.inputs, k,
                   sums + o * call.padded, call.padded);
     }
     next.fetch();
   }
-  if (inputs < layer.inputs) add_last_columns(layer, diff, rows, inputs, sums, call.padded);
 }
 
 void add_bias(const MlpLayer& layer, const float* diff, float* sums) {
@@ -402,23 +367,20 @@ void activation_backward(const MlpLayer& layer, const float* dst, float* diff) {
   });
 }
 
-void run_block(const MlpCall& call, const MlpSlot& slot, std::int64_t begin, std::int64_t end) {
+template <typename T>
+void run_block(const MlpCall& call, const MlpSlot& slot, const BlockRows<T>& rows,
+               std::int64_t begin) {
   const MlpNetwork& network = call.network;
-  BlockRows rows{slot.rows, call.padded, end - begin};
-  if (call.input.pixels == nullptr) {
-    rows.data = call.input.floats + begin * call.input.row_stride;
-    rows.stride = call.input.row_stride;
-  }
   // About as many tiles as a block has in both directions.
-  const std::int64_t tiles = rows.count / kDotRows + call.padded / (2 * kLanes);
-  NextRows next_rows(call.input, end, rows.count, tiles);
-  first_layer(call, slot, begin, rows, next_rows);
-  finish_layer(network.layers[0], slot.dst[0]);
+  const std::int64_t tiles = 1 + rows.count / kDotRows + call.padded / (2 * kLanes);
+  NextRows next_rows(rows, call.input.rows - begin - rows.count, tiles);
+  first_layer(call, slot, rows, next_rows);
+  finish_layer(network.layers[0], call.first_bias, slot.dst[0]);
   for (std::size_t i = 1; i < network.depth; ++i) {
     const MlpLayer& layer = network.layers[i];
     multiply_block(layer.weights, layer.inputs, 1, layer.outputs, layer.inputs, slot.dst[i - 1],
                    slot.dst[i]);
-    finish_layer(layer, slot.dst[i]);
+    finish_layer(layer, layer.bias, slot.dst[i]);
   }
   float* diff = slot.diff[0];
   float* next = slot.diff[1];
@@ -426,7 +388,7 @@ void run_block(const MlpCall& call, const MlpSlot& slot, std::int64_t begin, std
   for (std::size_t i = network.depth; i-- > 0;) {
     const MlpLayer& layer = network.layers[i];
     activation_backward(layer, slot.dst[i], diff);
-    if (layer.bias != nullptr) add_bias(layer, diff, slot.diff_bias[i]);
+    add_bias(layer, diff, slot.diff_bias[i]);
     if (i == 0) {
       add_first_weights(call, diff, rows, slot.diff_weights[0], next_rows);
     } else {
@@ -450,14 +412,35 @@ void clear_slot(const MlpCall& call, const MlpSlot& slot) {
 
 void run_slot(const MlpCall& call, const MlpSlot& slot, std::int64_t begin, std::int64_t end) {
   clear_slot(call, slot);
+  const MlpInput& input = call.input;
   const std::int64_t step = rows_of_block(call.network.layers[0].inputs);
   for (std::int64_t r = begin; r < end; r += step) {
-    run_block(call, slot, r, std::min(r + step, end));
+    const std::int64_t count = std::min(step, end - r), offset = r * input.row_stride;
+    if (input.pixels != nullptr) {
+      run_block(call, slot, BlockRows<std::uint8_t>{input.pixels + offset, input.row_stride, count},
+                r);
+    } else {
+      run_block(call, slot, BlockRows<float>{input.floats + offset, input.row_stride, count}, r);
+    }
   }
 }
 
-void pack_weights(const MlpLayer& layer, float* packed) {
+// Layer 0's weights times the input's scale, and its bias plus what the shift adds.
+void pack_weights(const MlpLayer& layer, const MlpInput& input, float* packed, float* bias) {
   pack_all_dot_weights(layer.weights, layer.inputs, layer.outputs, layer.inputs, packed);
+  const std::int64_t count = layer.outputs * round_up(layer.inputs, kLanes);
+  for (std::int64_t i = 0; i < count; ++i) packed[i] *= input.scale;
+  for (std::int64_t o = 0; o < layer.outputs; ++o) {
+    double sum = layer.bias == nullptr ? 0.0 : static_cast<double>(layer.bias[o]);
+    if (input.shift != 0.0F) {
+      double weights = 0.0;
+      for (std::int64_t k = 0; k < layer.inputs; ++k) {
+        weights += static_cast<double>(layer.weights[o * layer.inputs + k]);
+      }
+      sum += static_cast<double>(input.shift) * weights;
+    }
+    bias[o] = static_cast<float>(sum);
+  }
 }
 
 std::int64_t lanes() { return kLanes; }
@@ -479,42 +462,40 @@ std::int64_t padded_inputs(const MlpNetwork& network) {
   return (network.layers[0].inputs + kMaxLanes - 1) / kMaxLanes * kMaxLanes;
 }
 
-MlpSlot take_slot(Carver& carver, const MlpNetwork& network, bool pixels) {
-  const std::int64_t padded = padded_inputs(network);
+MlpSlot take_slot(Carver& carver, const MlpNetwork& network) {
   MlpSlot slot;
-  if (pixels) slot.rows = carver.take<float>(rows_of_block(network.layers[0].inputs) * padded);
   for (float*& diff : slot.diff) diff = carver.take<float>(kMaxMlpWidth * kBlockRows);
   for (std::size_t i = 0; i < network.depth; ++i) {
     const MlpLayer& layer = network.layers[i];
     slot.dst[i] = carver.take<float>(layer.outputs * kBlockRows);
     slot.diff_bias[i] = carver.take<float>(layer.outputs * kMaxLanes);
-    slot.diff_weights[i] =
-        carver.take<float>(layer.outputs * (i == 0 ? padded : layer.inputs * kMaxLanes));
+    slot.diff_weights[i] = carver.take<float>(
+        layer.outputs * (i == 0 ? padded_inputs(network) : layer.inputs * kMaxLanes));
   }
   slot.sums = carver.take<MlpSums>(1);
   return slot;
 }
 
-// The whole workspace: layer 0's packed weights, then the slots one after the other.
+// The whole workspace: what the first layer needs in all slots, then the slots.
 struct MlpMemory {
   float* packed = nullptr;
+  float* first_bias = nullptr;
   std::byte* slots = nullptr;
-  std::size_t slot_bytes = 0;
+  std::size_t head_bytes = 0, slot_bytes = 0;
 
-  MlpMemory(const MlpNetwork& network, bool pixels, std::byte* workspace) {
-    Carver carver(workspace);
-    packed = carver.take<float>(network.layers[0].outputs * padded_inputs(network));
-    slots = workspace == nullptr ? nullptr : workspace + carver.bytes();
-    head_bytes = carver.bytes();
-    Carver measure(nullptr);
-    take_slot(measure, network, pixels);
-    slot_bytes = measure.bytes();
+  MlpMemory(const MlpNetwork& network, std::byte* workspace) {
+    Carver head(workspace), slot(nullptr);
+    packed = head.take<float>(network.layers[0].outputs * padded_inputs(network));
+    first_bias = head.take<float>(network.layers[0].outputs);
+    take_slot(slot, network);
+    head_bytes = head.bytes();
+    slot_bytes = slot.bytes();
+    if (workspace != nullptr) slots = workspace + head_bytes;
   }
-  [[nodiscard]] MlpSlot slot(const MlpNetwork& network, bool pixels, int index) const {
+  [[nodiscard]] MlpSlot slot(const MlpNetwork& network, int index) const {
     Carver carver(slots + static_cast<std::size_t>(index) * slot_bytes);
-    return take_slot(carver, network, pixels);
+    return take_slot(carver, network);
   }
-  std::size_t head_bytes = 0;
 };
 
 float sum_of_lanes(const float* values, std::int64_t lanes) {
@@ -523,34 +504,33 @@ float sum_of_lanes(const float* values, std::int64_t lanes) {
   return sum;
 }
 
-}  // namespace
-
-std::size_t mlp_workspace_bytes(const MlpNetwork& network, bool pixels, int slots) {
-  const MlpMemory memory(network, pixels, nullptr);
-  return memory.head_bytes + static_cast<std::size_t>(slots) * memory.slot_bytes;
+// Adds a slot's gradients of one layer to the layer's.
+void add_gradients(const MlpLayer& layer, const MlpInput& input, const MlpSlot& slot,
+                   std::size_t index, std::int64_t vector) {
+  const std::int64_t padded = (layer.inputs + vector - 1) / vector * vector;
+  for (std::int64_t m = 0; m < layer.outputs; ++m) {
+    const float bias = sum_of_lanes(slot.diff_bias[index] + m * vector, vector);
+    if (layer.bias != nullptr) layer.diff_bias[m] += bias;
+    float* const diff_weights = layer.diff_weights + m * layer.inputs;
+    if (index == 0) {
+      // The rows were scale * src + shift.
+      const float shift = input.shift * bias;
+      const float* const sums = slot.diff_weights[0] + m * padded;
+      for (std::int64_t k = 0; k < layer.inputs; ++k) {
+        diff_weights[k] += input.scale * sums[k] + shift;
+      }
+    } else {
+      const float* const sums = slot.diff_weights[index] + m * layer.inputs * vector;
+      for (std::int64_t k = 0; k < layer.inputs; ++k) {
+        diff_weights[k] += sum_of_lanes(sums + k * vector, vector);
+      }
+    }
+  }
 }
 
-MlpSums run_mlp_step(const MlpNetwork& network, const MlpInput& input, const MlpLoss& loss,
-                     int slots, std::byte* workspace) {
-  const bool pixels = input.pixels != nullptr;
-  const MlpMemory memory(network, pixels, workspace);
-  const std::int64_t vector = HWY_DYNAMIC_DISPATCH(lanes)();
-  const MlpLayer& first = network.layers[0];
-  const std::int64_t padded = (first.inputs + vector - 1) / vector * vector;
-  HWY_DYNAMIC_DISPATCH(pack_weights)(first, memory.packed);
-  const MlpCall call{network, input, loss, memory.packed, padded};
-  const std::int64_t step = rows_of_block(first.inputs);
-  const std::int64_t blocks = (input.rows + step - 1) / step;
-  parallel([&](int thread, int threads) {
-    for (int index = thread; index < slots; index += threads) {
-      const Range share = share_of(blocks, index, slots);
-      HWY_DYNAMIC_DISPATCH(run_slot)
-      (call, memory.slot(network, pixels, index), share.begin * step,
-       std::min(share.end * step, input.rows));
-    }
-  });
-
-  // The slots' sums, in order.
+// The slots' sums, in order.
+MlpSums add_slots(const MlpNetwork& network, const MlpInput& input, const MlpMemory& memory,
+                  int slots, std::int64_t vector) {
   MlpSums total;
   for (std::size_t i = 0; i < network.depth; ++i) {
     const MlpLayer& layer = network.layers[i];
@@ -558,25 +538,43 @@ MlpSums run_mlp_step(const MlpNetwork& network, const MlpInput& input, const Mlp
     if (layer.bias != nullptr) std::fill_n(layer.diff_bias, layer.outputs, 0.0F);
   }
   for (int index = 0; index < slots; ++index) {
-    const MlpSlot slot = memory.slot(network, pixels, index);
+    const MlpSlot slot = memory.slot(network, index);
     total.loss += slot.sums->loss;
     total.top1 += slot.sums->top1;
     total.top5 += slot.sums->top5;
     for (std::size_t i = 0; i < network.depth; ++i) {
-      const MlpLayer& layer = network.layers[i];
-      for (std::int64_t m = 0; m < layer.outputs; ++m) {
-        if (layer.bias != nullptr) {
-          layer.diff_bias[m] += sum_of_lanes(slot.diff_bias[i] + m * vector, vector);
-        }
-        for (std::int64_t k = 0; k < layer.inputs; ++k) {
-          layer.diff_weights[m * layer.inputs + k] +=
-              i == 0 ? slot.diff_weights[0][m * padded + k]
-                     : sum_of_lanes(slot.diff_weights[i] + (m * layer.inputs + k) * vector, vector);
-        }
-      }
+      add_gradients(network.layers[i], input, slot, i, vector);
     }
   }
   return total;
+}
+
+}  // namespace
+
+std::size_t mlp_workspace_bytes(const MlpNetwork& network, int slots) {
+  const MlpMemory memory(network, nullptr);
+  return memory.head_bytes + static_cast<std::size_t>(slots) * memory.slot_bytes;
+}
+
+MlpSums run_mlp_step(const MlpNetwork& network, const MlpInput& input, const MlpLoss& loss,
+                     int slots, std::byte* workspace) {
+  const MlpMemory memory(network, workspace);
+  const std::int64_t vector = HWY_DYNAMIC_DISPATCH(lanes)();
+  const MlpLayer& first = network.layers[0];
+  const std::int64_t padded = (first.inputs + vector - 1) / vector * vector;
+  HWY_DYNAMIC_DISPATCH(pack_weights)(first, input, memory.packed, memory.first_bias);
+  const MlpCall call{network, input, loss, memory.packed, memory.first_bias, padded};
+  const std::int64_t step = rows_of_block(first.inputs);
+  const std::int64_t blocks = (input.rows + step - 1) / step;
+  parallel([&](int thread, int threads) {
+    for (int index = thread; index < slots; index += threads) {
+      const Range share = share_of(blocks, index, slots);
+      HWY_DYNAMIC_DISPATCH(run_slot)
+      (call, memory.slot(network, index), share.begin * step,
+       std::min(share.end * step, input.rows));
+    }
+  });
+  return add_slots(network, input, memory, slots, vector);
 }
 
 }  // namespace ridgeline::native

@@ -54,7 +54,7 @@ struct alignas(64) MlpSums {
 };
 
 // Memory for run_mlp_step; the work is cut into `slots` parts, whose sums are added in order.
-[[nodiscard]] std::size_t mlp_workspace_bytes(const MlpNetwork& network, bool pixels, int slots);
+[[nodiscard]] std::size_t mlp_workspace_bytes(const MlpNetwork& network, int slots);
 
 MlpSums run_mlp_step(const MlpNetwork& network, const MlpInput& input, const MlpLoss& loss,
                      int slots, std::byte* workspace);

@@ -149,7 +149,7 @@ class MlpStep final : public Kernel {
       place.bias = problem.input_index(graph.node(nodes.bias).inputs[1]);
       place.diff_bias = problem.output_index(output_of(graph, nodes.bias_backward));
     }
-    workspace_bytes = mlp_workspace_bytes(network_, pixels_, slots_);
+    workspace_bytes = mlp_workspace_bytes(network_, slots_);
     input_layouts.assign(problem.inputs.size(), Layout::plain());
     output_layouts.assign(problem.outputs.size(), Layout::plain());
   }

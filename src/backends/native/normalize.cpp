@@ -21,11 +21,9 @@
 namespace ridgeline::native {
 namespace {
 
-// dst = pixel * scale + shift, and the same in 256 entries for pixels taken one at a time.
-struct Channel {
-  float scale = 0.0F, shift = 0.0F;
-  std::array<float, 256> table{};
-};
+// A pixel has 256 values: a table gives each exactly rounded. Multiplying by a rounded scale would
+// be off in the last bit, which is enough to tip a tie in a later max pool or ReLU.
+using Channel = std::array<float, 256>;
 
 // Neighbouring pixels of one sample: channel c's lie at src + c * src_channel_stride, and all
 // channels of a pixel together in dst.
@@ -50,8 +48,7 @@ template <class D, class Lanes>
 HWY_INLINE hn::Vec<D> normalized(D d, Lanes lanes, const std::uint8_t* src,
                                  const Channel& channel) {
   const hn::RebindToSigned<D> integers;
-  const auto pixels = hn::ConvertTo(d, hn::PromoteTo(integers, lanes.load(src)));
-  return hn::MulAdd(pixels, hn::Set(d, channel.scale), hn::Set(d, channel.shift));
+  return hn::GatherIndex(d, channel.data(), hn::PromoteTo(integers, lanes.load(src)));
 }
 
 void normalize_run(const PixelRun& run, std::span<const Channel> channels) {
@@ -78,7 +75,7 @@ void normalize_run(const PixelRun& run, std::span<const Channel> channels) {
   for (std::int64_t i = done; i < run.pixels; ++i) {
     for (std::int64_t c = 0; c < count; ++c) {
       run.dst[i * run.dst_pixel_stride + c] =
-          channels[static_cast<std::size_t>(c)].table[run.src[c * run.src_channel_stride + i]];
+          channels[static_cast<std::size_t>(c)][run.src[c * run.src_channel_stride + i]];
     }
   }
 }
@@ -100,10 +97,8 @@ class Normalize final : public Kernel {
     for (std::size_t c = 0; c < attributes.mean.size(); ++c) {
       const double mean = attributes.mean[c], deviation = attributes.deviation[c];
       Channel& channel = channels_.emplace_back();
-      channel.scale = static_cast<float>(1.0 / (255.0 * deviation));
-      channel.shift = static_cast<float>(-mean / deviation);
       for (std::size_t pixel = 0; pixel < 256; ++pixel) {
-        channel.table[pixel] =
+        channel[pixel] =
             static_cast<float>((static_cast<double>(pixel) / 255.0 - mean) / deviation);
       }
     }
@@ -155,7 +150,7 @@ class Normalize final : public Kernel {
         for (std::size_t c = 0; c < channels_.size(); ++c) {
           const auto channel = static_cast<std::int64_t>(c);
           row[w * dst.strides[3] + channel] =
-              channels_[c].table[src[channel * pixels.strides[1] + width - 1 - w]];
+              channels_[c][src[channel * pixels.strides[1] + width - 1 - w]];
         }
       }
     }

@@ -27,7 +27,7 @@ struct PoolTask {
   const WindowTaps* column_taps = nullptr;
   ImageView<const float> src;
   ImageView<float> dst;
-  ImageView<std::uint8_t> positions;       // one of the two, or neither
+  ImageView<std::uint8_t> positions;  // one of the two, or neither
   ImageView<std::int32_t> wide_positions;
 };
 

@@ -211,11 +211,10 @@ HWY_INLINE void scatter_windows(D d, const PoolBackwardTask& task, Range range, 
                                 Activation activation) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
     const std::int64_t n = row / task.rows.windows, h = row % task.rows.windows;
-    for_strips(d, task.channels, sums,
-               [&](auto strip, auto lanes, std::int64_t c, auto* totals) HWY_ATTR {
-                 scatter_strip<decltype(strip)::value>(d, lanes, task, {n, h, c}, activation,
-                                                       totals);
-               });
+    for_strips(
+        d, task.channels, sums, [&](auto strip, auto lanes, std::int64_t c, auto* totals) HWY_ATTR {
+          scatter_strip<decltype(strip)::value>(d, lanes, task, {n, h, c}, activation, totals);
+        });
     clear_pixels(d, task, n, 2 * h, 2 * task.columns.windows);
     clear_pixels(d, task, n, 2 * h + 1, 2 * task.columns.windows);
     if (h + 1 < task.rows.windows) continue;
@@ -394,9 +393,9 @@ std::unique_ptr<Kernel> make_pool_backward(const Problem& problem, std::span<con
       operands.diff_bias = problem.output_index(node.outputs[0]);
     }
   }
-  auto kernel = std::make_unique<PoolBackward>(operands, attributes, activation,
-                                               problem.output(0).shape,
-                                               problem.input(operands.diff_dst).shape);
+  auto kernel =
+      std::make_unique<PoolBackward>(operands, attributes, activation, problem.output(0).shape,
+                                     problem.input(operands.diff_dst).shape);
   set_layouts(*kernel, problem, Layout::nhwc());
   return kernel;
 }

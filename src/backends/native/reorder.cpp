@@ -53,8 +53,9 @@ HWY_INLINE void copy_words(D d, const CopyTask& task, Range range) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
     const auto* src = reinterpret_cast<const std::uint32_t*>(task.src + row * task.src_stride);
     auto* dst = reinterpret_cast<std::uint32_t*>(task.dst + row * task.dst_stride);
-    for_lanes(d, task.width / 4, [&](auto lanes, std::int64_t i)
-                                     HWY_ATTR { lanes.store(lanes.load(src + i), dst + i); });
+    for_lanes(d, task.width / 4, [&](auto lanes, std::int64_t i) HWY_ATTR {
+      lanes.store(lanes.load(src + i), dst + i);
+    });
   }
 }
 
@@ -141,10 +142,18 @@ void transpose_blocks(const TransposeTask& task, Range range) {
     const std::int64_t sample = block / blocks, begin = block % blocks * kTransposeRows;
     const Range rows = {begin, HWY_MIN(begin + kTransposeRows, task.rows)};
     switch (task.element) {
-      case 1: transpose_rows<std::uint8_t>(task, sample, rows); break;
-      case 2: transpose_rows<std::uint16_t>(task, sample, rows); break;
-      case 4: transpose_rows<float>(task, sample, rows); break;
-      default: transpose_rows<double>(task, sample, rows); break;
+      case 1:
+        transpose_rows<std::uint8_t>(task, sample, rows);
+        break;
+      case 2:
+        transpose_rows<std::uint16_t>(task, sample, rows);
+        break;
+      case 4:
+        transpose_rows<float>(task, sample, rows);
+        break;
+      default:
+        transpose_rows<double>(task, sample, rows);
+        break;
     }
   }
 }
@@ -206,8 +215,8 @@ void transpose(const Tensor& src, const Tensor& dst) {
   task.dst_column = from_plain ? pixel_stride : channel_stride;
   task.element = size_of(src.spec.dtype);
   const std::int64_t blocks = (task.rows + kTransposeRows - 1) / kTransposeRows;
-  const std::int64_t block_bytes = std::min(task.rows, kTransposeRows) * task.columns *
-                                   static_cast<std::int64_t>(task.element);
+  const std::int64_t block_bytes =
+      std::min(task.rows, kTransposeRows) * task.columns * static_cast<std::int64_t>(task.element);
   parallel_for(shape[0] * blocks, kBytesPerThread / std::max<std::int64_t>(1, block_bytes) + 1,
                [&](std::int64_t begin, std::int64_t end) {
                  HWY_DYNAMIC_DISPATCH(transpose_blocks)(task, {begin, end});

@@ -87,8 +87,8 @@ void repeat_channels(std::span<const float> values, std::int64_t width, float* r
 }
 
 int reduction_parts(std::int64_t elements) {
-  return static_cast<int>(std::clamp<std::int64_t>(elements / kElementsPerThread, 1,
-                                                   thread_count()));
+  return static_cast<int>(
+      std::clamp<std::int64_t>(elements / kElementsPerThread, 1, thread_count()));
 }
 
 void PartialSums::clear(int p) const { std::fill_n(part(p), count * width, 0.0); }
