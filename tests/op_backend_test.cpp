@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <iostream>
 #include <set>
 
 #include "backends/registry.h"

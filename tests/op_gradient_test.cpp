@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <ostream>
 
 #include "base/philox.h"
 #include "graph/autodiff.h"
@@ -29,10 +31,17 @@ bool is_differentiable(const OpCase& op_case) {
   return !op_case.big;
 }
 
-std::vector<const OpCase*> differentiable_cases() {
-  std::vector<const OpCase*> cases;
+struct Param {
+  const OpCase* op_case;
+};
+
+// GoogleTest prints a parameter with every failure.
+void PrintTo(const Param& param, std::ostream* out) { *out << param.op_case->name; }
+
+std::vector<Param> differentiable_cases() {
+  std::vector<Param> cases;
   for (const OpCase& op_case : op_cases()) {
-    if (is_differentiable(op_case)) cases.push_back(&op_case);
+    if (is_differentiable(op_case)) cases.push_back({&op_case});
   }
   return cases;
 }
@@ -84,10 +93,10 @@ Differentiated differentiated(const OpCase& op_case) {
   return d;
 }
 
-class OpGradient : public ::testing::TestWithParam<const OpCase*> {
+class OpGradient : public ::testing::TestWithParam<Param> {
  protected:
   void SetUp() override {
-    case_ = GetParam();
+    case_ = GetParam().op_case;
     d_ = differentiated(*case_);
     PhiloxSequence random(1, RandomStream::synthetic, 0);
     values_ = make_inputs(*case_, d_.graph);
@@ -169,12 +178,12 @@ TEST_P(OpGradient, MatchesCentralDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpGradient, ::testing::ValuesIn(differentiable_cases()),
-                         [](const auto& p) { return test_name(p.param->name); });
+                         [](const auto& p) { return test_name(p.param.op_case->name); });
 
 TEST(OpGradientCoverage, EveryOpWithAGradientRuleIsChecked) {
   std::vector<char> checked(kOpKinds);
-  for (const OpCase* op_case : differentiable_cases()) {
-    for (const Node& node : op_case->graph.nodes()) {
+  for (const Param& param : differentiable_cases()) {
+    for (const Node& node : param.op_case->graph.nodes()) {
       checked[static_cast<std::size_t>(node.kind)] = 1;
     }
   }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <ostream>
 
 #include "base/error.h"
 #include "support/host_values.h"
@@ -238,6 +239,9 @@ std::vector<BadShape> bad_shapes() {
        "sample numbers"},
   };
 }
+
+// GoogleTest prints a parameter with every failure.
+void PrintTo(const BadShape& bad, std::ostream* out) { *out << bad.name; }
 
 class BadShapes : public ::testing::TestWithParam<BadShape> {};
 

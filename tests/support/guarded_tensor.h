@@ -4,7 +4,7 @@
 // elements: what a kernel must not write. Under AddressSanitizer the bytes before and behind may
 // not even be read.
 
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/tensor.h"

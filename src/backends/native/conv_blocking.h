@@ -38,7 +38,8 @@ struct Panels {
   }
 };
 
-// `lanes`: of the widest vector; narrower ones are used where few channels would waste it.
+// `lanes`: of the widest vector. Few channels get narrower ones: eight would leave half of a wide
+// vector empty, and sixteen as a single wide vector would need a load for every multiply-add.
 [[nodiscard]] inline Panels make_panels(std::int64_t channels, std::int64_t lanes,
                                         std::int64_t max_vectors) {
   if (channels <= 16) lanes = std::min<std::int64_t>(lanes, 8);
