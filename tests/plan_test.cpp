@@ -48,10 +48,11 @@ double worst_difference(const std::vector<double>& a, const std::vector<double>&
 }
 
 int count_kind(const Plan& plan, OpKind kind) {
-  return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
-    return std::any_of(step.nodes.begin(), step.nodes.end(),
-                       [&](NodeId node) { return plan.graph->node(node).kind == kind; });
-  }));
+  return static_cast<int>(
+      std::count_if(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+        return std::any_of(step.nodes.begin(), step.nodes.end(),
+                           [&](NodeId node) { return plan.graph->node(node).kind == kind; });
+      }));
 }
 
 class PlanTest : public testing::TestWithParam<Case> {
@@ -69,7 +70,8 @@ TEST_P(PlanTest, LossesFollowTheReference) {
 }
 
 TEST_P(PlanTest, TwoRunsAreBitwiseEqual) {
-  EXPECT_EQ(train_losses(network(), backend(), *cpu, 4), train_losses(network(), backend(), *cpu, 4));
+  EXPECT_EQ(train_losses(network(), backend(), *cpu, 4),
+            train_losses(network(), backend(), *cpu, 4));
 }
 
 TEST_P(PlanTest, FirstLossIsTheSameOnEveryThreadCount) {
@@ -276,7 +278,8 @@ TEST_F(AutoTest, UnknownBackendsAndPassesAreRefused) {
   const ToyNetwork network = toy_networks()[0];
   const Graph graph = training_graph(network.spec, network.build).graph;
   const std::unique_ptr<Device> cpu = make_cpu_device();
-  EXPECT_THROW((void)plan_for(graph, {.backend = "nativ", .disabled_passes = {}, .cache = {}}, *cpu), Error);
+  EXPECT_THROW(
+      (void)plan_for(graph, {.backend = "nativ", .disabled_passes = {}, .cache = {}}, *cpu), Error);
   EXPECT_THROW(
       (void)plan_for(graph, {.backend = "native", .disabled_passes = {"fusio"}, .cache = {}}, *cpu),
       Error);

@@ -36,9 +36,12 @@ class Layout {
   [[nodiscard]] const OwnLayout* provider() const { return own_.get(); }
   [[nodiscard]] std::string text() const {
     switch (kind_) {
-      case LayoutKind::plain: return "plain";
-      case LayoutKind::nhwc: return "nhwc";
-      case LayoutKind::own: return own_->name();
+      case LayoutKind::plain:
+        return "plain";
+      case LayoutKind::nhwc:
+        return "nhwc";
+      case LayoutKind::own:
+        return own_->name();
     }
     return "?";
   }

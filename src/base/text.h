@@ -21,9 +21,9 @@ class TextTable {
   std::string alignment_;
 };
 
-[[nodiscard]] std::string bytes_text(std::int64_t bytes);       // "12.3 MiB"
-[[nodiscard]] std::string duration_text(double seconds);        // "3.21 ms", "2 min 05 s"
-[[nodiscard]] std::string count_text(std::int64_t count);       // "60,000"
+[[nodiscard]] std::string bytes_text(std::int64_t bytes);  // "12.3 MiB"
+[[nodiscard]] std::string duration_text(double seconds);   // "3.21 ms", "2 min 05 s"
+[[nodiscard]] std::string count_text(std::int64_t count);  // "60,000"
 
 // "a, b, c"
 template <typename List>

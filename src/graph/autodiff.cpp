@@ -58,7 +58,8 @@ std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds,
                                    std::span<const ValueId> wanted) {
   const std::size_t forward_values = graph.values().size();
   const auto forward_nodes = static_cast<NodeId>(graph.nodes().size());
-  Progress progress{std::vector<char>(forward_values), std::vector<ValueId>(forward_values, kNoValue),
+  Progress progress{std::vector<char>(forward_values),
+                    std::vector<ValueId>(forward_values, kNoValue),
                     std::vector<char>(forward_values)};
 
   for (const ValueId value : wanted) progress.needed[static_cast<std::size_t>(value)] = 1;

@@ -42,8 +42,7 @@ ValueId NetworkBuilder::conv2d(ValueId src, std::int64_t channels, const ConvOpt
   ValueId dst =
       graph_.add_node(OpKind::conv2d, attributes, {src, weights}, layer, Phase::forward)[0];
   if (options.bias) {
-    const ValueId bias =
-        parameter(layer + ".bias", {channels}, Role::parameter, bias_init(fan_in));
+    const ValueId bias = parameter(layer + ".bias", {channels}, Role::parameter, bias_init(fan_in));
     dst = graph_.add_node(OpKind::bias, {}, {dst, bias}, layer, Phase::forward)[0];
   }
   return dst;

@@ -8,15 +8,24 @@ namespace ridgeline {
 
 std::string_view name_of(Role role) {
   switch (role) {
-    case Role::input: return "input";
-    case Role::parameter: return "parameter";
-    case Role::gradient: return "gradient";
-    case Role::optimizer_state: return "optimizer state";
-    case Role::statistics: return "statistics";
-    case Role::metric: return "metric";
-    case Role::activation: return "activation";
-    case Role::temporary: return "temporary";
-    case Role::workspace: return "workspace";
+    case Role::input:
+      return "input";
+    case Role::parameter:
+      return "parameter";
+    case Role::gradient:
+      return "gradient";
+    case Role::optimizer_state:
+      return "optimizer state";
+    case Role::statistics:
+      return "statistics";
+    case Role::metric:
+      return "metric";
+    case Role::activation:
+      return "activation";
+    case Role::temporary:
+      return "temporary";
+    case Role::workspace:
+      return "workspace";
   }
   return "?";
 }

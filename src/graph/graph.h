@@ -60,8 +60,8 @@ class Graph {
   // Adds a value that no node produces. REQUIRES: is_persistent(role), a name not used before.
   ValueId add_value(std::string name, TensorSpec spec, Role role);
 
-  // Adds a node; the op's shape rule gives the outputs. Output roles follow the phase (activation in
-  // forward, temporary elsewhere); a new version keeps the role of what it updates. Names derive
+  // Adds a node; the op's shape rule gives the outputs. Output roles follow the phase (activation
+  // in forward, temporary elsewhere); a new version keeps the role of what it updates. Names derive
   // from the layer and the op.
   std::vector<ValueId> add_node(OpKind kind, Attributes attributes, std::vector<ValueId> inputs,
                                 std::string layer, Phase phase);

@@ -50,9 +50,9 @@ std::vector<std::int64_t> ModelConfig::numbers(std::string_view option_name) con
 
 ActivationAttributes ModelConfig::activation(std::string_view option_name) const {
   const std::string text = option(option_name);
-  static constexpr std::array kKinds = {ActivationKind::relu,    ActivationKind::relu6,
+  static constexpr std::array kKinds = {ActivationKind::relu,       ActivationKind::relu6,
                                         ActivationKind::leaky_relu, ActivationKind::sigmoid,
-                                        ActivationKind::tanh,    ActivationKind::silu};
+                                        ActivationKind::tanh,       ActivationKind::silu};
   std::vector<std::string_view> names;
   for (const ActivationKind kind : kKinds) {
     if (name_of(kind) == text) return {.kind = kind};

@@ -14,10 +14,10 @@ struct BatchNormAttributes {
   bool frozen = false;
 };
 
-extern const OpDef bn_statistics_op;      // (src) -> mean, variance
-extern const OpDef bn_update_running_op;  // (running_mean, running_variance, mean, variance, src)
-                                          //   -> running_mean', running_variance'
-extern const OpDef bn_apply_op;           // (src, mean, variance, scale, shift) -> dst
+extern const OpDef bn_statistics_op;       // (src) -> mean, variance
+extern const OpDef bn_update_running_op;   // (running_mean, running_variance, mean, variance, src)
+                                           //   -> running_mean', running_variance'
+extern const OpDef bn_apply_op;            // (src, mean, variance, scale, shift) -> dst
 extern const OpDef bn_backward_reduce_op;  // (diff_dst, src, mean, variance)
                                            //   -> diff_scale, diff_shift
 extern const OpDef bn_backward_apply_op;   // (diff_dst, src, mean, variance, scale, diff_scale,

@@ -6,8 +6,8 @@ namespace ridgeline {
 
 struct OpDef;
 
-// Cross-correlation as in PyTorch: src (N, C, H, W), weights (O, C / groups, kernel), dst (N, O, ...).
-// Depthwise convolution is groups == C.
+// Cross-correlation as in PyTorch: src (N, C, H, W), weights (O, C / groups, kernel), dst (N, O,
+// ...). Depthwise convolution is groups == C.
 struct Conv2dAttributes {
   std::int64_t kernel_h = 1, kernel_w = 1;
   std::int64_t stride_h = 1, stride_w = 1;

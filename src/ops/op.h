@@ -106,8 +106,8 @@ class GradientContext {
   // Whether anybody needs the gradient with respect to an input.
   [[nodiscard]] virtual bool wanted(std::size_t input) const = 0;
   // Adds a node with the forward node's layer; returns its outputs.
-  virtual std::vector<ValueId> emit(OpKind kind, Attributes attributes,
-                                    std::vector<ValueId> inputs, Phase phase) = 0;
+  virtual std::vector<ValueId> emit(OpKind kind, Attributes attributes, std::vector<ValueId> inputs,
+                                    Phase phase) = 0;
   // Hands over the gradient with respect to an input; several are added up.
   virtual void give(std::size_t input, ValueId gradient) = 0;
 };
@@ -119,9 +119,9 @@ struct OpDef {
   // MACs and FLOPs; bytes are filled in by cost_of, which counts every input and output once.
   Cost (*work)(const Attributes&, std::span<const TensorSpec> inputs,
                std::span<const OutputSpec> outputs);
-  void (*gradient)(GradientContext&);     // null: no gradient flows through this op
-  void (*reference)(const OpCall&);       // f32 and f64
-  std::string (*text)(const Attributes&); // attributes for keys and printing; null: none
+  void (*gradient)(GradientContext&);      // null: no gradient flows through this op
+  void (*reference)(const OpCall&);        // f32 and f64
+  std::string (*text)(const Attributes&);  // attributes for keys and printing; null: none
 };
 
 [[nodiscard]] const OpDef& op_def(OpKind kind);

@@ -63,8 +63,8 @@ Problem make_problem(const Graph& graph, std::vector<NodeId> nodes) {
   for (const ValueId id : produced) {
     const Value& value = graph.value(id);
     const bool of_last = contains(last.outputs, id);
-    const bool used_outside =
-        std::any_of(value.users.begin(), value.users.end(), [&](NodeId user) { return !inside(user); });
+    const bool used_outside = std::any_of(value.users.begin(), value.users.end(),
+                                          [&](NodeId user) { return !inside(user); });
     const bool kept = graph.is_output(id) || is_persistent(value.role);
     if (of_last || used_outside || kept) problem.outputs.push_back(id);
   }

@@ -45,10 +45,10 @@ struct Problem {
 
 // What a kernel can do beyond computing.
 struct Traits {
-  bool deterministic = true;   // the same inputs give the same bits, every time
-  bool capturable = true;      // may run inside a captured graph
-  bool slices = false;         // reads and writes tensors with gaps between rows (plain, nhwc)
-  bool in_place = false;       // output 0 may lie where input 0 lies
+  bool deterministic = true;  // the same inputs give the same bits, every time
+  bool capturable = true;     // may run inside a captured graph
+  bool slices = false;        // reads and writes tensors with gaps between rows (plain, nhwc)
+  bool in_place = false;      // output 0 may lie where input 0 lies
 };
 
 struct KernelArgs {
@@ -83,9 +83,9 @@ struct KernelRow {
 // A kernel provider on a kind of device.
 struct Backend {
   std::string_view name;
-  std::string_view device;  // kind: "cpu", "cuda"
-  std::string (*unavailable)();  // empty when it can be used here, else the reason
-  std::string (*version)();      // part of the key of cached choices
+  std::string_view device;               // kind: "cpu", "cuda"
+  std::string (*unavailable)();          // empty when it can be used here, else the reason
+  std::string (*version)();              // part of the key of cached choices
   std::span<const KernelRow> (*rows)();  // larger patterns first
   // A kernel that copies a value from one layout to another; null when it cannot.
   std::unique_ptr<Kernel> (*make_reorder)(const TensorSpec& spec, const Layout& from,

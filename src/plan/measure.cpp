@@ -21,7 +21,8 @@ double seconds_since(Clock::time_point start) {
 std::int64_t bound_of(const Graph& graph, const Value& value) {
   for (const NodeId user : value.users) {
     const Node& node = graph.node(user);
-    if (node.kind == OpKind::softmax_cross_entropy) return graph.value(node.inputs[0]).spec.shape[1];
+    if (node.kind == OpKind::softmax_cross_entropy)
+      return graph.value(node.inputs[0]).spec.shape[1];
   }
   return value.spec.dtype == DType::u8 ? 256 : 1;
 }
@@ -47,7 +48,8 @@ std::vector<std::byte> random_bytes(const Graph& graph, ValueId id) {
         reinterpret_cast<std::uint8_t*>(bytes.data())[i] = static_cast<std::uint8_t>(random.next());
         break;
       case DType::bf16:
-      case DType::f16: fail("random values of type {} are not made", name_of(value.spec.dtype));
+      case DType::f16:
+        fail("random values of type {} are not made", name_of(value.spec.dtype));
     }
   }
   return bytes;

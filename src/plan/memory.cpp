@@ -78,14 +78,13 @@ void join_in_place(Plan& plan) {
       return plan.root(id).form == root.form;
     });
     const bool whole = root.offset == 0 && memory.bytes == input.bytes;
-    const bool fits = output.bytes == input.bytes && output.layout == input.layout &&
-                      output.strides == input.strides &&
-                      plan.graph->value(output.value).spec.dtype ==
-                          plan.graph->value(input.value).spec.dtype;
+    const bool fits =
+        output.bytes == input.bytes && output.layout == input.layout &&
+        output.strides == input.strides &&
+        plan.graph->value(output.value).spec.dtype == plan.graph->value(input.value).spec.dtype;
     const auto now = static_cast<std::int32_t>(s);
     if (output.view_of == kNoForm && !plan.in_state(dst) && output.first_step == now &&
-        !plan.in_state(root.form) && memory.last_step == now && whole && fits &&
-        same_memory == 1) {
+        !plan.in_state(root.form) && memory.last_step == now && whole && fits && same_memory == 1) {
       output.view_of = src;
       memory.last_step = output.last_step;
     }

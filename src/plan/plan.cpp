@@ -58,8 +58,8 @@ MemoryUse Plan::memory() const {
   const auto sum = [](const auto& roles) {
     return std::accumulate(roles.begin(), roles.end(), std::int64_t{0});
   };
-  const auto peak = std::max_element(
-      live.begin(), live.end(), [&](const auto& a, const auto& b) { return sum(a) < sum(b); });
+  const auto peak = std::max_element(live.begin(), live.end(),
+                                     [&](const auto& a, const auto& b) { return sum(a) < sum(b); });
   if (peak != live.end()) {
     for (std::size_t role = 0; role < peak->size(); ++role) use.by_role[role] += (*peak)[role];
   }

@@ -85,8 +85,9 @@ std::string Plan::text(bool explain) const {
   }
   text += fmt::format("  {:<16}{:>12}\n", "scratch arena", bytes_text(scratch_bytes));
   const Cost total = work();
-  text += fmt::format("work: {} steps, {:.3f} GMAC, {:.3f} GFLOP\n", steps.size(),
-                      static_cast<double>(total.macs) / 1e9, static_cast<double>(total.flops) / 1e9);
+  text +=
+      fmt::format("work: {} steps, {:.3f} GMAC, {:.3f} GFLOP\n", steps.size(),
+                  static_cast<double>(total.macs) / 1e9, static_cast<double>(total.flops) / 1e9);
 
   if (explain) {
     text += refusals.empty() ? "\nno row was refused\n" : "\nrefused rows:\n";

@@ -82,7 +82,8 @@ class Tiling {
     const std::vector<int> order = order_tiles(before_, tile_of_, static_cast<int>(tiles_.size()));
     ensure(!order.empty() || tiles_.empty(), "steps wait for each other in a circle");
     std::vector<Tile> ordered;
-    for (const int tile : order) ordered.push_back(std::move(tiles_[static_cast<std::size_t>(tile)]));
+    for (const int tile : order)
+      ordered.push_back(std::move(tiles_[static_cast<std::size_t>(tile)]));
     return ordered;
   }
 

@@ -13,12 +13,17 @@ const std::string kStepState = "step state";
 
 double element(const std::byte* data, DType dtype, std::int64_t index) {
   switch (dtype) {
-    case DType::f64: return reinterpret_cast<const double*>(data)[index];
-    case DType::f32: return reinterpret_cast<const float*>(data)[index];
-    case DType::i32: return reinterpret_cast<const std::int32_t*>(data)[index];
-    case DType::u8: return reinterpret_cast<const std::uint8_t*>(data)[index];
+    case DType::f64:
+      return reinterpret_cast<const double*>(data)[index];
+    case DType::f32:
+      return reinterpret_cast<const float*>(data)[index];
+    case DType::i32:
+      return reinterpret_cast<const std::int32_t*>(data)[index];
+    case DType::u8:
+      return reinterpret_cast<const std::uint8_t*>(data)[index];
     case DType::bf16:
-    case DType::f16: break;
+    case DType::f16:
+      break;
   }
   fail("values of type {} cannot be read back", name_of(dtype));
 }
@@ -97,9 +102,9 @@ void Session::bind(Bound& bound) const {
     for (const FormId id : step.outputs) made.outputs.push_back(tensor(bound.plan, id));
     bound.steps.push_back(std::move(made));
     BoundStep& kept = bound.steps.back();
-    kept.args = {kept.inputs, kept.outputs, scratch_.data() + step.workspace_offset,
-                 reinterpret_cast<const StepState*>(state_memory_.data() +
-                                                    state_.at(kStepState).offset)};
+    kept.args = {
+        kept.inputs, kept.outputs, scratch_.data() + step.workspace_offset,
+        reinterpret_cast<const StepState*>(state_memory_.data() + state_.at(kStepState).offset)};
   }
 }
 
@@ -172,8 +177,7 @@ std::vector<double> Session::read_form(PlanId id, FormId form_id) const {
     }
     ensure(reorder != nullptr, "nobody can read layout {}", source.layout.text());
     const std::int64_t bytes = aligned(source.spec.bytes());
-    converted = DeviceMemory(
-        device_, static_cast<std::size_t>(bytes) + reorder->workspace_bytes);
+    converted = DeviceMemory(device_, static_cast<std::size_t>(bytes) + reorder->workspace_bytes);
     Tensor plain{converted.data(), source.spec, Layout::plain(),
                  dense_strides(source.shape(), LayoutKind::plain)};
     const KernelArgs args{{&source, 1}, {&plain, 1}, converted.data() + bytes, nullptr};

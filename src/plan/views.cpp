@@ -72,7 +72,9 @@ class Slicing {
   char join_concat(std::size_t s) {
     const Step& step = plan_.steps[s];
     const FormId dst = step.outputs[0];
-    const auto channels = [&](FormId id) { return plan_.graph->value(form(id).value).spec.shape[1]; };
+    const auto channels = [&](FormId id) {
+      return plan_.graph->value(form(id).value).spec.shape[1];
+    };
     if (dst == kNoForm || form(dst).layout.kind() != LayoutKind::nhwc ||
         step.inputs.size() != plan_.graph->node(step.nodes[0]).inputs.size()) {
       return 0;
@@ -82,8 +84,8 @@ class Slicing {
     std::int64_t expected = front.view_offset;
     bool adjacent = front.view_of != kNoForm && can_be_slice(dst);
     for (const FormId id : step.inputs) {
-      adjacent = adjacent && form(id).view_of == front.view_of && form(id).view_offset == expected &&
-                 form(id).strides == front.strides;
+      adjacent = adjacent && form(id).view_of == front.view_of &&
+                 form(id).view_offset == expected && form(id).strides == front.strides;
       expected += form(id).bytes / std::max<std::int64_t>(1, pixels(id));
     }
     if (adjacent) {
@@ -112,8 +114,7 @@ class Slicing {
     if (dst == kNoForm || form(src).layout.kind() != LayoutKind::nhwc || !can_be_slice(dst)) {
       return 0;
     }
-    const auto& attributes =
-        std::get<SliceAttributes>(plan_.graph->node(step.nodes[0]).attributes);
+    const auto& attributes = std::get<SliceAttributes>(plan_.graph->node(step.nodes[0]).attributes);
     make_slice(dst, src, attributes.begin);
     return 1;
   }

@@ -9,8 +9,8 @@
 
 #include "backends/registry.h"
 #include "base/error.h"
-#include "data/loader.h"
 #include "data/catalog.h"
+#include "data/loader.h"
 #include "plan/auto.h"
 #include "plan/session.h"
 #include "train/step_graph.h"
@@ -36,8 +36,8 @@ std::vector<float> initial_floats(const Parameter& parameter) {
   return {values.begin(), values.end()};
 }
 
-std::vector<double> losses_on(const std::string& backend, const StepSpec& spec,
-                              const Dataset& data, double learning_rate, int steps) {
+std::vector<double> losses_on(const std::string& backend, const StepSpec& spec, const Dataset& data,
+                              double learning_rate, int steps) {
   const StepGraph step = training_graph(spec);
   const std::unique_ptr<Device> device = make_cpu_device();
   Session session(*device);
@@ -103,7 +103,8 @@ void run(const Settings& settings, const std::filesystem::path& folder) {
     const std::vector<float> values = initial_floats(parameter);
     write_file<float>(folder / file, values);
     Json shape = Json::array();
-    for (int axis = 0; axis < parameter.shape.rank(); ++axis) shape.push_back(parameter.shape[axis]);
+    for (int axis = 0; axis < parameter.shape.rank(); ++axis)
+      shape.push_back(parameter.shape[axis]);
     manifest["parameters"].push_back({{"name", parameter.name}, {"file", file}, {"shape", shape}});
   }
   for (const char* name : {"images.u8", "labels.i32"}) std::filesystem::remove(folder / name);

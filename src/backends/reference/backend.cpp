@@ -37,8 +37,7 @@ class ReferenceKernel final : public Kernel {
         scratch += aligned(outputs[i].spec.bytes());
       }
     }
-    op_def(kind_).reference({attributes_,
-                             std::span(inputs).first(arguments_.size()),
+    op_def(kind_).reference({attributes_, std::span(inputs).first(arguments_.size()),
                              std::span(outputs).first(args.outputs.size()), *args.state});
   }
 
@@ -84,8 +83,7 @@ const Backend reference_backend = {
     .unavailable = [] { return std::string(); },
     .version = [] { return std::string("1"); },
     .rows = rows,
-    .make_reorder = [](const TensorSpec&, const Layout&, const Layout&) {
-      return std::unique_ptr<Kernel>();
-    }};
+    .make_reorder = [](const TensorSpec&, const Layout&,
+                       const Layout&) { return std::unique_ptr<Kernel>(); }};
 
 }  // namespace ridgeline
