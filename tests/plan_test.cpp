@@ -208,6 +208,18 @@ INSTANTIATE_TEST_SUITE_P(Toys, PlanTest, testing::ValuesIn(all_cases()), [](cons
   return instance.param.network.name + "_" + std::string(instance.param.backend->name);
 });
 
+// For ThreadSanitizer, which sees our kernels' threads but not those of OpenMP.
+TEST(ThreadsNative, KernelsShareNothingUnguarded) {
+  const int threads = thread_count();
+  set_thread_count(3);
+  const std::unique_ptr<Device> cpu = make_cpu_device();
+  for (const ToyNetwork& network : toy_networks()) {
+    const std::vector<double> losses = train_losses(network, native_backend, *cpu, 3);
+    EXPECT_LT(losses.back(), losses.front()) << network.name;
+  }
+  set_thread_count(threads);
+}
+
 TEST(SlicesTest, ConcatenationCostsNoCopyOnNative) {
   const ToyNetwork network = toy_networks()[1];
   const StepGraph step = training_graph(network.spec, network.build);

@@ -53,6 +53,30 @@ std::string covered(const Plan& plan, const Step& step) {
   return text;
 }
 
+bool is_backward(Phase phase) {
+  return phase == Phase::backward_data || phase == Phase::backward_weights;
+}
+
+// Forward values that live on because the backward pass reads them: what training costs in memory
+// beyond inference. Dropout masks are not among them; they are computed again.
+std::string kept_text(const Plan& plan) {
+  std::string list;
+  std::int64_t total = 0;
+  for (std::size_t id = 0; id < plan.forms.size(); ++id) {
+    const Form& form = plan.forms[id];
+    const Value& value = plan.graph->value(form.value);
+    if (value.role != Role::activation || form.view_of != kNoForm || form.first_step < 0) continue;
+    const auto last = static_cast<std::size_t>(form.last_step);
+    if (!is_backward(plan.steps[last].phase)) continue;
+    const auto first = static_cast<std::size_t>(form.first_step);
+    if (is_backward(plan.steps[first].phase)) continue;
+    total += form.bytes;
+    list += fmt::format("  {:<32}{:>12}  steps {} to {}\n", value.name, bytes_text(form.bytes),
+                        form.first_step, form.last_step);
+  }
+  return fmt::format("\nkept for the backward pass: {}\n{}", bytes_text(total), list);
+}
+
 }  // namespace
 
 std::string Plan::text(bool explain) const {
@@ -76,6 +100,7 @@ std::string Plan::text(bool explain) const {
     text += fmt::format("{:4}{}{}\n", s, inputs, outputs);
   }
 
+  text += kept_text(*this);
   const MemoryUse use = memory();
   text += "\nmemory at the fullest step:\n";
   for (int role = 0; role < kRoles; ++role) {

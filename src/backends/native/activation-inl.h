@@ -169,24 +169,34 @@ HWY_INLINE void with_activation(ActivationKind kind, float slope, const Body& bo
   }
 }
 
-// Decides vector by vector, for kernels of which a copy for each kind would be too many.
+// Not inlined: for kernels of which a copy for each kind would be too many.
+template <class D, class V = hn::Vec<D>>
+HWY_NOINLINE V any_forward(D d, ActivationKind kind, float slope, V x) {
+  V dst = x;
+  with_activation(kind, slope, [&](auto activation) HWY_ATTR { dst = activation.forward(d, x); });
+  return dst;
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_NOINLINE V any_backward(D d, ActivationKind kind, float slope, V diff, V kept) {
+  V diff_src = diff;
+  with_activation(kind, slope,
+                  [&](auto activation) HWY_ATTR { diff_src = activation.backward(d, diff, kept); });
+  return diff_src;
+}
+
+// Decides vector by vector.
 struct AnyActivation {
   static constexpr bool kActive = true;
   ActivationKind kind;
   float slope;
   template <class D, class V>
   HWY_INLINE V forward(D d, V x) const {
-    V dst = x;
-    with_activation(kind, slope, [&](auto activation) HWY_ATTR { dst = activation.forward(d, x); });
-    return dst;
+    return any_forward(d, kind, slope, x);
   }
   template <class D, class V>
   HWY_INLINE V backward(D d, V diff, V kept) const {
-    V diff_src = diff;
-    with_activation(kind, slope, [&](auto activation) HWY_ATTR {
-      diff_src = activation.backward(d, diff, kept);
-    });
-    return diff_src;
+    return any_backward(d, kind, slope, diff, kept);
   }
 };
 

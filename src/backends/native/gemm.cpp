@@ -91,14 +91,6 @@ void multiply_tile(const TileCall& call) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(tag);
   }
-  // dst is wanted at the end, and comes from far away when it is large.
-  if (call.accumulate) {
-    for (int r = 0; r < kRows; ++r) {
-      for (int v = 0; v < kVectors; ++v) {
-        hwy::Prefetch(call.dst + r * call.dst_row_stride + v * kLanes);
-      }
-    }
-  }
   const float* HWY_RESTRICT left = call.left;
   const float* HWY_RESTRICT right = call.right;
   const std::int64_t row_stride = kUnitRows ? 1 : call.left_row_stride;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <type_traits>
 
 #include "backends/native/pool_geometry.h"
 #include "backends/native/row_space.h"
@@ -28,7 +29,7 @@ struct PoolBackwardTask {
   PoolAxis rows, columns;
   const Covers* row_covers = nullptr;
   const Covers* column_covers = nullptr;
-  const float* inverses = nullptr;  // average: 1 / divisor of each window
+  const float* inverses = nullptr;  // average: 1 / divisor of each window; max: null
   ImageView<const float> diff_dst, kept;
   ImageView<const std::uint8_t> positions;  // max: one of the two
   ImageView<const std::int32_t> wide_positions;
@@ -45,16 +46,6 @@ namespace ridgeline::native {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Positions as vectors of words, whatever their size in memory.
-template <class D, class Lanes>
-HWY_INLINE hn::Vec<hn::RebindToSigned<D>> load_positions(D, Lanes lanes, const std::uint8_t* from) {
-  return hn::PromoteTo(hn::RebindToSigned<D>(), lanes.load(from));
-}
-template <class D, class Lanes>
-HWY_INLINE hn::Vec<hn::RebindToSigned<D>> load_positions(D, Lanes lanes, const std::int32_t* from) {
-  return lanes.load(from);
-}
-
 template <class D, class V>
 HWY_INLINE V where_position(D d, hn::Vec<hn::RebindToSigned<D>> position, std::int64_t tap, V v) {
   const hn::RebindToSigned<D> di;
@@ -62,27 +53,28 @@ HWY_INLINE V where_position(D d, hn::Vec<hn::RebindToSigned<D>> position, std::i
   return hn::IfThenElseZero(hn::RebindMask(d, hn::Eq(position, wanted)), v);
 }
 
-// What a window gives to the pixel under one of its taps: diff_dst where the maximum was there.
-template <typename Position>
-struct MaxShare {
-  ImageView<const Position> positions;
-  template <class D, class Lanes, class V>
-  HWY_INLINE V operator()(D d, Lanes lanes, const PoolBackwardTask& task, std::int64_t n, Cover row,
-                          Cover column, std::int64_t c, V diff_dst) const {
-    const Position* position = positions.at(n, row.window, column.window) + c;
-    return where_position(d, load_positions(d, lanes, position),
-                          row.tap * task.columns.kernel + column.tap, diff_dst);
-  }
-};
+template <class D, class Lanes>
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> load_positions(D, Lanes lanes, const std::uint8_t* from) {
+  return hn::PromoteTo(hn::RebindToSigned<D>(), lanes.load(from));
+}
 
-struct AverageShare {
-  template <class D, class Lanes, class V>
-  HWY_INLINE V operator()(D d, Lanes, const PoolBackwardTask& task, std::int64_t, Cover row,
-                          Cover column, std::int64_t, V diff_dst) const {
+// What a window gives of its diff_dst to the pixel under one of its taps: all where the maximum was
+// there, or an equal share.
+template <class D, class Lanes, class V>
+HWY_INLINE V share_of_window(D d, Lanes lanes, const PoolBackwardTask& task, std::int64_t n,
+                             Cover row, Cover column, std::int64_t c, V diff_dst) {
+  if (task.inverses != nullptr) {
     const float inverse = task.inverses[row.window * task.columns.windows + column.window];
     return hn::Mul(diff_dst, hn::Set(d, inverse));
   }
-};
+  const std::int64_t tap = row.tap * task.columns.kernel + column.tap;
+  if (task.positions.data != nullptr) {
+    const std::uint8_t* position = task.positions.at(n, row.window, column.window) + c;
+    return where_position(d, load_positions(d, lanes, position), tap, diff_dst);
+  }
+  const std::int32_t* position = task.wide_positions.at(n, row.window, column.window) + c;
+  return where_position(d, lanes.load(position), tap, diff_dst);
+}
 
 // Where a strip of channels is: kVectors vectors from channel c on, in row h of sample n.
 struct Place {
@@ -99,9 +91,9 @@ HWY_INLINE void finish(D d, Lanes lanes, const float* kept, float* diff_src, Act
 }
 
 // One row of diff_src: each pixel gathers from the windows that cover it.
-template <int kVectors, class Share, class D, class Lanes, class Activation>
-HWY_INLINE void gather_strip(D d, Lanes lanes, const PoolBackwardTask& task, const Share& share,
-                             Place at, Activation activation, hn::Vec<D>* sums) {
+template <int kVectors, class D, class Lanes, class Activation>
+HWY_INLINE void gather_strip(D d, Lanes lanes, const PoolBackwardTask& task, Place at,
+                             Activation activation, hn::Vec<D>* sums) {
   const std::int64_t step = lanes_of(d);
   const Cover* const rows_begin = task.row_covers->begin(at.h);
   const Cover* const rows_end = task.row_covers->end(at.h);
@@ -115,8 +107,9 @@ HWY_INLINE void gather_strip(D d, Lanes lanes, const PoolBackwardTask& task, con
         const float* diff_dst = task.diff_dst.at(at.n, row->window, column->window) + at.c;
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) {
-          diff[v] = hn::Add(diff[v], share(d, lanes, task, at.n, *row, *column, at.c + v * step,
-                                           lanes.load(diff_dst + v * step)));
+          diff[v] =
+              hn::Add(diff[v], share_of_window(d, lanes, task, at.n, *row, *column, at.c + v * step,
+                                               lanes.load(diff_dst + v * step)));
         }
       }
     }
@@ -187,21 +180,23 @@ template <class D, typename Body>
 HWY_INLINE void for_strips(D d, std::int64_t channels, double* sums, const Body& body) {
   const std::int64_t step = lanes_of(d);
   std::int64_t c = 0;
-  for (; c + 4 * step <= channels; c += 4 * step) run_strip<4>(d, FullLanes<D>(), c, sums, body);
+  // Vectors made shorter for few channels never come in fours.
+  if constexpr (std::is_same_v<D, hn::ScalableTag<float>>) {
+    for (; c + 4 * step <= channels; c += 4 * step) run_strip<4>(d, FullLanes<D>(), c, sums, body);
+  }
   for (; c + step <= channels; c += step) run_strip<1>(d, FullLanes<D>(), c, sums, body);
   if (c < channels) run_strip<1>(d, FirstLanes<D>{channels - c}, c, sums, body);
 }
 
-template <class Share, class D, class Activation>
-HWY_INLINE void gather_rows(D d, const PoolBackwardTask& task, const Share& share, Range range,
-                            double* sums, Activation activation) {
+template <class D, class Activation>
+HWY_INLINE void gather_rows(D d, const PoolBackwardTask& task, Range range, double* sums,
+                            Activation activation) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
     const std::int64_t n = row / task.rows.size, h = row % task.rows.size;
-    for_strips(d, task.channels, sums,
-               [&](auto strip, auto lanes, std::int64_t c, auto* totals) HWY_ATTR {
-                 gather_strip<decltype(strip)::value>(d, lanes, task, share, {n, h, c}, activation,
-                                                      totals);
-               });
+    for_strips(
+        d, task.channels, sums, [&](auto strip, auto lanes, std::int64_t c, auto* totals) HWY_ATTR {
+          gather_strip<decltype(strip)::value>(d, lanes, task, {n, h, c}, activation, totals);
+        });
   }
 }
 
@@ -224,35 +219,20 @@ HWY_INLINE void scatter_windows(D d, const PoolBackwardTask& task, Range range, 
   }
 }
 
-template <typename Body>
-HWY_INLINE void with_width_and_activation(const PoolBackwardTask& task, const Body& body) {
-  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
-    if (task.channels <= 8) {
-      body(hn::CappedTag<float, 8>(), activation);
-    } else {
-      body(hn::ScalableTag<float>(), activation);
-    }
-  });
-}
-
 // `sums` null: not wanted.
 void gather_pixels(const PoolBackwardTask& task, Range range, double* sums) {
-  with_width_and_activation(task, [&](auto d, auto activation) HWY_ATTR {
-    if (task.positions.data != nullptr) {
-      const MaxShare<std::uint8_t> share{task.positions};
-      gather_rows(d, task, share, range, sums, activation);
-    } else if (task.wide_positions.data != nullptr) {
-      const MaxShare<std::int32_t> share{task.wide_positions};
-      gather_rows(d, task, share, range, sums, activation);
-    } else {
-      gather_rows(d, task, AverageShare(), range, sums, activation);
-    }
+  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+    gather_rows(hn::ScalableTag<float>(), task, range, sums, activation);
   });
 }
 
 void scatter_pixels(const PoolBackwardTask& task, Range range, double* sums) {
-  with_width_and_activation(task, [&](auto d, auto activation) HWY_ATTR {
-    scatter_windows(d, task, range, sums, activation);
+  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+    if (task.channels <= 8) {
+      scatter_windows(hn::CappedTag<float, 8>(), task, range, sums, activation);
+    } else {
+      scatter_windows(hn::ScalableTag<float>(), task, range, sums, activation);
+    }
   });
 }
 
@@ -345,7 +325,7 @@ class PoolBackward final : public Kernel {
     task.columns = columns_;
     task.row_covers = &row_covers_;
     task.column_covers = &column_covers_;
-    task.inverses = inverses_.data();
+    if (!inverses_.empty()) task.inverses = inverses_.data();
     task.diff_dst = ImageView<const float>(args.inputs[operands_.diff_dst]);
     task.diff_src = ImageView<float>(args.outputs[0]);
     if (operands_.kept) task.kept = ImageView<const float>(args.inputs[*operands_.kept]);
