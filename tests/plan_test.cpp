@@ -69,6 +69,11 @@ TEST_P(PlanTest, LossesFollowTheReference) {
   EXPECT_LT(losses.back(), losses.front()) << "the network learns its batch";
 }
 
+TEST_P(PlanTest, FirstLossIsThatOfTheReference) {
+  const double expected = train_losses(network(), reference_backend, *cpu, 1)[0];
+  EXPECT_NEAR(train_losses(network(), backend(), *cpu, 1)[0], expected, 1e-6 * expected);
+}
+
 TEST_P(PlanTest, TwoRunsAreBitwiseEqual) {
   EXPECT_EQ(train_losses(network(), backend(), *cpu, 4),
             train_losses(network(), backend(), *cpu, 4));

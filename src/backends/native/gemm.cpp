@@ -515,10 +515,10 @@ Gemm::Gemm(const GemmShape& shape, int threads) : shape_(shape) {
   choose_grid(shape, tile, threads, cut_);
   const std::int64_t rows = ceil_div(shape.rows, cut_.row_parts);
   const std::int64_t columns = ceil_div(shape.columns, cut_.column_parts);
-  // Packing pays when a panel is read often enough; rows of left at distances that are multiples
-  // of 4096 bytes would push each other out of the cache, so they are packed too.
-  cut_.pack_left = left_depth_runs ? columns > 16 * tile.columns || shape.depth % 256 == 0
-                                   : columns > 16 * tile.columns;
+  // Packing pays when a panel is read often enough. Rows of left that lie a multiple of 1 KiB apart
+  // share few sets of the cache and would push each other out, so they are packed too.
+  const bool crowded = left_depth_runs && shape.depth % 256 == 0;
+  cut_.pack_left = crowded || columns > 16 * tile.columns;
   cut_.pack_right = right_depth_runs || rows > 2 * tile.rows;
   cut_.depth_block = kDepthBlock;
   if (!cut_.pack_right) {
