@@ -3,12 +3,13 @@
 
 build_packages=(
   g++ cmake ninja-build
-  libdnnl-dev libhwy-dev libcli11-dev libfmt-dev nlohmann-json3-dev zlib1g-dev
+  libdnnl-dev libhwy-dev libcli11-dev libfmt-dev nlohmann-json3-dev
+  zlib1g-dev libjpeg62-turbo-dev libpng-dev libcurl4-openssl-dev
   dataset-fashion-mnist
 )
 test_packages=(
   libgtest-dev libbenchmark-dev clang-format
-  python3 python3-torch python3-numpy libopenblas0-pthread
+  python3 python3-torch python3-torchvision python3-numpy libopenblas0-pthread
   tar xz-utils
 )
 

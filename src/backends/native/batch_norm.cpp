@@ -232,8 +232,7 @@ class Apply final : public Kernel {
     for (std::size_t c = 0; c < channels; ++c) {
       factor[c] = static_cast<float>(scale[c] / std::sqrt(variance[c] + epsilon_));
     }
-    const auto rest = width - static_cast<std::int64_t>(channels);
-    if (rest > 0) repeat_channels({factor, channels}, rest, factor + channels);
+    repeat_first_channels(static_cast<std::int64_t>(channels), width, factor);
     repeat_channels({args.inputs[operands_.mean].as<float>(), channels}, width, mean);
     repeat_channels({args.inputs[operands_.shift].as<float>(), channels}, width, shift);
     task.mean = mean;

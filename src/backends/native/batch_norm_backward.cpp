@@ -250,14 +250,16 @@ class Backward final : public Kernel {
     const std::int64_t width = task.space.width;
     const auto count = static_cast<double>(args.inputs[operands_.src].shape().elements()) /
                        static_cast<double>(channels_);
-    for (std::int64_t i = 0; i < width; ++i) {
-      const std::int64_t c = i % channels_;
+    for (std::int64_t c = 0; c < channels_; ++c) {
       const double inverse = inverse_deviation(args, c);
       const double factor = args.inputs[*operands_.scale].as<float>()[c] * inverse;
       const double through = attributes_.frozen ? 0.0 : factor / count;
-      scratch.factor[i] = static_cast<float>(factor);
-      scratch.slope[i] = static_cast<float>(-through * inverse * scratch.channel_scale[c]);
-      scratch.offset[i] = static_cast<float>(-through * scratch.channel_shift[c]);
+      scratch.factor[c] = static_cast<float>(factor);
+      scratch.slope[c] = static_cast<float>(-through * inverse * scratch.channel_scale[c]);
+      scratch.offset[c] = static_cast<float>(-through * scratch.channel_shift[c]);
+    }
+    for (float* row : {scratch.factor, scratch.slope, scratch.offset}) {
+      repeat_first_channels(channels_, width, row);
     }
     task.factor = scratch.factor;
     task.slope = scratch.slope;

@@ -86,6 +86,10 @@ void repeat_channels(std::span<const float> values, std::int64_t width, float* r
   }
 }
 
+void repeat_first_channels(std::int64_t channels, std::int64_t width, float* row) {
+  for (std::int64_t i = channels; i < width; i += channels) std::copy_n(row, channels, row + i);
+}
+
 int reduction_parts(std::int64_t elements) {
   return static_cast<int>(
       std::clamp<std::int64_t>(elements / kElementsPerThread, 1, thread_count()));

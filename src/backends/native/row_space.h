@@ -56,6 +56,8 @@ struct RowSpace {
 
 // Repeats one number per channel over a row.
 void repeat_channels(std::span<const float> values, std::int64_t width, float* row);
+// The same where the numbers already stand at the beginning of the row.
+void repeat_first_channels(std::int64_t channels, std::int64_t width, float* row);
 
 // The parts a reduction over so many elements is cut into, each with sums of its own.
 [[nodiscard]] int reduction_parts(std::int64_t elements);
