@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 std::int64_t parameters_of(const ModelInfo& model) {
   StepSpec spec;
-  spec.model.name = std::string(model.name);
+  spec.model = default_config(model.name);
   spec.batch = 1;
   return count_parameters(evaluation_graph(spec).parameters);
 }
@@ -38,19 +38,24 @@ int run_models(bool as_json) {
     print(Json{{"models", std::move(models)}}.dump(2) + '\n');
     return 0;
   }
-  TextTable table({"model", "parameters", "description"}, "lrl");
+  TextTable table({"model", "parameters", "image", "classes", "description"}, "lrrrl");
   for (const ModelInfo& model : all_models()) {
+    const ModelImage& image = model.image;
     table.add_row({std::string(model.name), count_text(parameters_of(model)),
-                   std::string(model.description)});
+                   fmt::format("{}x{}x{}", image.channels, image.height, image.width),
+                   count_text(image.classes), std::string(model.description)});
   }
   std::string text = table.text();
   for (const ModelInfo& model : all_models()) {
+    if (model.options.empty()) continue;
     text += fmt::format("\noptions of {} (--set NAME=VALUE)\n", model.name);
     for (const ModelOption& option : model.options) {
       text += fmt::format("  {:<12}{:<8}{}\n", option.name, option.fallback, option.meaning);
     }
   }
-  print(text + "\nParameters are those of the default options, 1x28x28 images and 10 classes.\n");
+  print(text +
+        "\nParameters are those of the default options, image size and classes (--image, "
+        "--classes).\n");
   return 0;
 }
 

@@ -54,8 +54,9 @@ void add_run_options(CLI::App& command, RunOptions& options, const char* backend
   command.add_option("--precision", options.precision, "Precision; the cpu computes in fp32")
       ->capture_default_str();
   command.add_option("--batch", options.batch, "Samples in a step")->capture_default_str();
-  command.add_option("--classes", options.classes, "Classes; labels must lie below")
-      ->capture_default_str();
+  command
+      .add_option("--classes", options.classes, "Classes; labels must lie below [the model's own]")
+      ->type_name("N");
   command.add_option("--seed", options.seed, "Seed of weights, data order and dropout")
       ->capture_default_str();
   command.add_option("--threads", options.threads, "Threads; 0: one for each usable processor")
@@ -110,8 +111,8 @@ void apply(const RunOptions& options) {
   if (options.batch < 1 || options.batch > kLargestBatch) {
     bad_input("--batch {}: must lie between 1 and {}", options.batch, kLargestBatch);
   }
-  if (options.classes < 2 || options.classes > kLargestBatch) {
-    bad_input("--classes {}: must be at least 2", options.classes);
+  if (options.classes && (*options.classes < 2 || *options.classes > kLargestBatch)) {
+    bad_input("--classes {}: must be at least 2", *options.classes);
   }
   if (options.seed < 0) bad_input("--seed {}: must not be negative", options.seed);
   if (options.threads < 0 || options.threads > kMostThreads) {
@@ -121,9 +122,8 @@ void apply(const RunOptions& options) {
 }
 
 ModelConfig model_config(const RunOptions& options) {
-  ModelConfig model;
-  model.name = options.model;
-  model.classes = options.classes;
+  ModelConfig model = default_config(options.model);
+  if (options.classes) model.classes = *options.classes;
   static constexpr std::array<std::string_view, 2> kSchemes = {"pytorch", "he"};
   model.init =
       choice_of("--init", options.init, kSchemes) == 0 ? InitScheme::pytorch : InitScheme::he;
@@ -195,7 +195,7 @@ void fit_to_data(ModelConfig& model, const Dataset& data) {
 
 std::string ImageSize::text() const { return fmt::format("{}x{}x{}", channels, height, width); }
 
-ImageSize parse_image(const std::string& text) {
+ImageSize parse_image(const std::string& text, std::int64_t channels) {
   std::vector<std::int64_t> numbers;
   for (const std::string_view piece : pieces_of(text, 'x')) {
     std::int64_t number = 0;
@@ -204,15 +204,15 @@ ImageSize parse_image(const std::string& text) {
   }
   switch (numbers.size()) {
     case 1:
-      return {1, numbers[0], numbers[0]};
+      return {channels, numbers[0], numbers[0]};
     case 2:
-      return {1, numbers[0], numbers[1]};
+      return {channels, numbers[0], numbers[1]};
     case 3:
       return {numbers[0], numbers[1], numbers[2]};
     default:
       break;
   }
-  bad_input("--image '{}': expected a size such as 28, 28x28 or 1x28x28", text);
+  bad_input("--image '{}': expected a size such as 224, 224x224 or 3x224x224", text);
 }
 
 void set_normalisation(StepSpec& step, const std::string& text) {

@@ -35,7 +35,7 @@ struct RunOptions {
   std::string device = "cpu";
   std::string precision = "fp32";
   std::int64_t batch = 64;
-  std::int64_t classes = 10;
+  std::optional<std::int64_t> classes;  // nothing: the model's own
   std::int64_t seed = 0;
   int threads = 0;
   std::vector<std::string> disabled_passes;
@@ -69,12 +69,12 @@ void apply(const RunOptions& options);
 // Fits a model to images: channels, height, width and classes of the data.
 void fit_to_data(ModelConfig& model, const Dataset& data);
 
-// "28", "28x28" or "1x28x28".
+// "28", "28x28" or "1x28x28"; where channels are not told they are `channels`.
 struct ImageSize {
   std::int64_t channels = 1, height = 28, width = 28;
   [[nodiscard]] std::string text() const;  // "1x28x28"
 };
-[[nodiscard]] ImageSize parse_image(const std::string& text);
+[[nodiscard]] ImageSize parse_image(const std::string& text, std::int64_t channels);
 
 // "unit", "mnist" or MEAN,...,DEVIATION,... for each channel: sets mean and deviation of the step.
 void set_normalisation(StepSpec& step, const std::string& text);

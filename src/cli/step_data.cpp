@@ -15,7 +15,7 @@ void add_step_data_options(CLI::App& command, StepDataOptions& options) {
       .add_option("--data", options.data,
                   "synthetic, or data as 'train' takes it; the first samples are used")
       ->capture_default_str();
-  command.add_option("--image", options.image, "Size of synthetic images [1x28x28]")
+  command.add_option("--image", options.image, "Size of synthetic images [the model's own]")
       ->type_name("CxHxW");
   command
       .add_option("--normalize", options.normalize, "unit, mnist or MEAN,DEVIATION, as in 'train'")
@@ -28,18 +28,21 @@ Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOp
   const auto seed = static_cast<std::uint64_t>(run.seed);
   Dataset data;
   if (synthetic) {
-    const ImageSize image = parse_image(options.image.empty() ? "1x28x28" : options.image);
-    step.model.channels = image.channels;
-    step.model.height = image.height;
-    step.model.width = image.width;
+    if (!options.image.empty()) {
+      const ImageSize image = parse_image(options.image, step.model.channels);
+      step.model.channels = image.channels;
+      step.model.height = image.height;
+      step.model.width = image.width;
+    }
   } else {
     if (!options.image.empty()) {
       bad_input("--image {}: only for synthetic data; '{}' has its own size", options.image,
                 options.data);
     }
-    data = load_dataset(options.data,
-                        {.classes = static_cast<std::int32_t>(run.classes), .seed = seed})
-               .train;
+    data =
+        load_dataset(options.data,
+                     {.classes = static_cast<std::int32_t>(run.classes.value_or(10)), .seed = seed})
+            .train;
     fit_to_data(step.model, data);
     if (data.count() < step.batch) {
       bad_input("batch {} is larger than the data; it must lie between 1 and {}", step.batch,
@@ -52,7 +55,7 @@ Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOp
     data = make_synthetic({.channels = step.model.channels,
                            .height = step.model.height,
                            .width = step.model.width,
-                           .classes = static_cast<std::int32_t>(run.classes),
+                           .classes = static_cast<std::int32_t>(step.model.classes),
                            .count = samples,
                            .test_count = 1,
                            .seed = seed})

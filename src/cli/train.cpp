@@ -67,7 +67,8 @@ double parse_accuracy(const std::string& text) {
 Split load_data(const TrainOptions& options) {
   const auto seed = static_cast<std::uint64_t>(options.run.seed);
   Split split = load_dataset(
-      options.data, {.classes = static_cast<std::int32_t>(options.run.classes), .seed = seed});
+      options.data,
+      {.classes = static_cast<std::int32_t>(options.run.classes.value_or(10)), .seed = seed});
   if (!options.validation.empty()) {
     const double amount = parse_number("--validation", options.validation);
     if (amount < 1.0) {

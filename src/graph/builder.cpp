@@ -10,24 +10,37 @@ ValueId NetworkBuilder::parameter(const std::string& name, const Shape& shape, R
   return graph_.add_value(name, {shape, dtype_}, role);
 }
 
-Init NetworkBuilder::weight_init(std::int64_t fan_in) const {
-  const auto fan = static_cast<double>(fan_in);
-  if (scheme_ == InitScheme::he) return {Init::Kind::normal, std::sqrt(2.0 / fan)};
-  return {Init::Kind::uniform, 1.0 / std::sqrt(fan)};
+Init NetworkBuilder::weight_init(LayerInit layer, std::int64_t fan_in, std::int64_t fan_out) const {
+  using Weights = LayerInit::Weights;
+  const auto in = static_cast<double>(fan_in), out = static_cast<double>(fan_out);
+  switch (scheme_ == InitScheme::he ? Weights::he_normal_fan_in : layer.weights) {
+    case Weights::layer_default:
+      break;
+    case Weights::he_normal_fan_in:
+      return {Init::Kind::normal, std::sqrt(2.0 / in)};
+    case Weights::he_normal_fan_out:
+      return {Init::Kind::normal, std::sqrt(2.0 / out)};
+    case Weights::he_uniform_fan_in:
+      return {Init::Kind::uniform, std::sqrt(6.0 / in)};
+    case Weights::normal_one_percent:
+      return {Init::Kind::normal, 0.01};
+  }
+  return {Init::Kind::uniform, 1.0 / std::sqrt(in)};
 }
 
-Init NetworkBuilder::bias_init(std::int64_t fan_in) const {
-  if (scheme_ == InitScheme::he) return {Init::Kind::constant, 0.0};
+Init NetworkBuilder::bias_init(LayerInit layer, std::int64_t fan_in) const {
+  if (scheme_ == InitScheme::he || layer.zero_bias) return {Init::Kind::constant, 0.0};
   return {Init::Kind::uniform, 1.0 / std::sqrt(static_cast<double>(fan_in))};
 }
 
 ValueId NetworkBuilder::conv2d(ValueId src, std::int64_t channels, const ConvOptions& options,
                                const std::string& layer) {
   const std::int64_t group_channels = shape(src)[1] / options.groups;
-  const std::int64_t fan_in = group_channels * options.kernel_h * options.kernel_w;
+  const std::int64_t window = options.kernel_h * options.kernel_w;
+  const std::int64_t fan_in = group_channels * window;
   const ValueId weights =
       parameter(layer + ".weight", {channels, group_channels, options.kernel_h, options.kernel_w},
-                Role::parameter, weight_init(fan_in));
+                Role::parameter, weight_init(options.init, fan_in, channels * window));
   const Conv2dAttributes attributes{.kernel_h = options.kernel_h,
                                     .kernel_w = options.kernel_w,
                                     .stride_h = options.stride,
@@ -42,17 +55,20 @@ ValueId NetworkBuilder::conv2d(ValueId src, std::int64_t channels, const ConvOpt
   ValueId dst =
       graph_.add_node(OpKind::conv2d, attributes, {src, weights}, layer, Phase::forward)[0];
   if (options.bias) {
-    const ValueId bias = parameter(layer + ".bias", {channels}, Role::parameter, bias_init(fan_in));
+    const ValueId bias =
+        parameter(layer + ".bias", {channels}, Role::parameter, bias_init(options.init, fan_in));
     dst = graph_.add_node(OpKind::bias, {}, {dst, bias}, layer, Phase::forward)[0];
   }
   return dst;
 }
 
-ValueId NetworkBuilder::linear(ValueId src, std::int64_t features, const std::string& layer) {
+ValueId NetworkBuilder::linear(ValueId src, std::int64_t features, const std::string& layer,
+                               LayerInit init) {
   const std::int64_t fan_in = shape(src)[1];
-  const ValueId weights =
-      parameter(layer + ".weight", {features, fan_in}, Role::parameter, weight_init(fan_in));
-  const ValueId bias = parameter(layer + ".bias", {features}, Role::parameter, bias_init(fan_in));
+  const ValueId weights = parameter(layer + ".weight", {features, fan_in}, Role::parameter,
+                                    weight_init(init, fan_in, features));
+  const ValueId bias =
+      parameter(layer + ".bias", {features}, Role::parameter, bias_init(init, fan_in));
   const ValueId product =
       graph_.add_node(OpKind::linear, {}, {src, weights}, layer, Phase::forward)[0];
   return graph_.add_node(OpKind::bias, {}, {product, bias}, layer, Phase::forward)[0];

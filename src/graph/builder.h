@@ -30,10 +30,24 @@ enum class InitScheme : std::uint8_t {
   he,       // weights normal with deviation sqrt(2 / fan in), biases 0
 };
 
+// How a model starts one of its layers under InitScheme::pytorch.
+struct LayerInit {
+  enum class Weights : std::uint8_t {
+    layer_default,       // torch.nn's default
+    he_normal_fan_in,    // kaiming_normal_: deviation sqrt(2 / fan in)
+    he_normal_fan_out,   // the same with mode="fan_out"
+    he_uniform_fan_in,   // kaiming_uniform_: bound sqrt(6 / fan in)
+    normal_one_percent,  // deviation 0.01
+  };
+  Weights weights = Weights::layer_default;
+  bool zero_bias = false;
+};
+
 struct ConvOptions {
   std::int64_t kernel_h = 1, kernel_w = 1;
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
   bool bias = true;
+  LayerInit init = {};
 };
 
 struct PoolOptions {
@@ -49,7 +63,7 @@ class NetworkBuilder {
 
   ValueId conv2d(ValueId src, std::int64_t channels, const ConvOptions& options,
                  const std::string& layer);
-  ValueId linear(ValueId src, std::int64_t features, const std::string& layer);
+  ValueId linear(ValueId src, std::int64_t features, const std::string& layer, LayerInit init = {});
   ValueId activation(ValueId src, const ActivationAttributes& attributes, const std::string& layer);
   ValueId relu(ValueId src, const std::string& layer) { return activation(src, {}, layer); }
   ValueId max_pool(ValueId src, const PoolOptions& options, const std::string& layer);
@@ -66,8 +80,8 @@ class NetworkBuilder {
 
  private:
   ValueId parameter(const std::string& name, const Shape& shape, Role role, Init init);
-  [[nodiscard]] Init weight_init(std::int64_t fan_in) const;
-  [[nodiscard]] Init bias_init(std::int64_t fan_in) const;
+  [[nodiscard]] Init weight_init(LayerInit layer, std::int64_t fan_in, std::int64_t fan_out) const;
+  [[nodiscard]] Init bias_init(LayerInit layer, std::int64_t fan_in) const;
   ValueId pool(ValueId src, const PoolAttributes& attributes, const std::string& layer);
 
   Graph& graph_;

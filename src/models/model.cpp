@@ -48,6 +48,18 @@ std::vector<std::int64_t> ModelConfig::numbers(std::string_view option_name) con
   return list;
 }
 
+double ModelConfig::probability(std::string_view option_name) const {
+  const std::string text = option(option_name);
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(number >= 0.0 && number < 1.0)) {
+    bad_input("{}: option {} wants a probability of at least 0 and below 1, not '{}'", name,
+              option_name, text);
+  }
+  return number;
+}
+
 ActivationAttributes ModelConfig::activation(std::string_view option_name) const {
   const std::string text = option(option_name);
   static constexpr std::array kKinds = {ActivationKind::relu,       ActivationKind::relu6,
@@ -63,7 +75,11 @@ ActivationAttributes ModelConfig::activation(std::string_view option_name) const
 }
 
 std::span<const ModelInfo> all_models() {
-  static const std::array<ModelInfo, 2> kModels = {mlp_model(), mnist_cnn_model()};
+  static const std::array kModels = {
+      mlp_model(),           mnist_cnn_model(),     resnet18_model(),    resnet34_model(),
+      resnet50_model(),      resnet101_model(),     resnet152_model(),   mobilenet_v2_model(),
+      squeezenet1_0_model(), squeezenet1_1_model(), densenet121_model(), densenet161_model(),
+      densenet169_model(),   densenet201_model()};
   return kModels;
 }
 
@@ -75,6 +91,17 @@ const ModelInfo& find_model(std::string_view name) {
   }
   bad_input("unknown model '{}'{}; known: {}", name, did_you_mean(name, names),
             joined(names, ", "));
+}
+
+ModelConfig default_config(std::string_view name) {
+  const ModelImage& image = find_model(name).image;
+  ModelConfig config;
+  config.name = std::string(name);
+  config.channels = image.channels;
+  config.height = image.height;
+  config.width = image.width;
+  config.classes = image.classes;
+  return config;
 }
 
 void check_config(const ModelConfig& config) {
