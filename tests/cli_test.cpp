@@ -423,6 +423,17 @@ TEST_F(Cli, CtrlCLeavesTheDocumentComplete) {
   EXPECT_FALSE(document.at("epochs").empty());
 }
 
+TEST_F(Cli, CtrlCEndsABenchmarkWithWhatItHas) {
+  Child child("bench mlp --batch 8 --iterations 100000000 --json --print-plan --csv steps.csv",
+              folder_);
+  child.wait_for_message("plan of a training step");
+  child.send(SIGINT);
+  const Outcome outcome = child.finish();
+  EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
+  EXPECT_GT(Json::parse(outcome.out).at("results").at(0).at("samples").get<int>(), 0);
+  EXPECT_TRUE(fs::exists(folder_ / "steps.csv"));
+}
+
 TEST_F(Cli, AFullDiskIsAFailure) {
   const int status = std::system(("'" + program() + "' models > /dev/full 2>&1").c_str());
   EXPECT_EQ(WEXITSTATUS(status), 1);

@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -191,12 +192,14 @@ int run_bench(const BenchOptions& options) {
   const std::unique_ptr<Device> device = make_device(options.run.device);
   const Dataset data = prepare_step(config.step, options.data, options.run, config.candidates,
                                     config.step.batch, *device);
+  const InterruptGuard interrupt;
   show_plans(config.step, options.run, config.candidates, options.output.json, *device);
   std::vector<BenchResult> results;
   {
     ProgressBar bar;
     results = bench_steps(config, data, *device, [&](std::int64_t done, std::int64_t total) {
       bar.show(done, total, "step");
+      return !interrupt.raised();
     });
   }
   if (!options.output.csv.empty()) {
@@ -211,7 +214,10 @@ int run_bench(const BenchOptions& options) {
   } else {
     print(bench_text(results, config, options, *device));
   }
-  return 0;
+  if (!interrupt.raised()) return 0;
+  message(fmt::format("interrupted: fewer steps were measured than the {} asked for\n",
+                      config.iterations));
+  return 128 + interrupt.signal();
 }
 
 }  // namespace

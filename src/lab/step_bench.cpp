@@ -88,7 +88,7 @@ ProviderShares provider_shares(const Plan& plan, std::span<const double> seconds
 
 std::vector<BenchResult> bench_steps(
     const BenchConfig& config, const Dataset& data, Device& device,
-    const std::function<void(std::int64_t, std::int64_t)>& progress) {
+    const std::function<bool(std::int64_t, std::int64_t)>& progress) {
   if (config.iterations < 1) bad_input("iterations {}: must be at least 1", config.iterations);
   if (config.warmup < 0) bad_input("warm-up {}: must not be negative", config.warmup);
   std::vector<std::unique_ptr<Candidate>> candidates;
@@ -101,23 +101,24 @@ std::vector<BenchResult> bench_steps(
   const auto per_candidate = config.warmup + config.iterations + (alone ? 0 : turns);
   const auto total = per_candidate * static_cast<std::int64_t>(candidates.size());
   std::int64_t done = 0;
+  bool go_on = true;
   const auto step = [&](Candidate& candidate) {
     const double seconds = candidate.step();
-    progress(++done, total);
+    go_on = progress(++done, total) && go_on;
     return seconds;
   };
 
   for (const auto& candidate : candidates) {
-    for (std::int64_t i = 0; i < config.warmup; ++i) {
+    for (std::int64_t i = 0; i < config.warmup && go_on; ++i) {
       const double seconds = step(*candidate);
       if (i == 0) candidate->result.first_step_seconds = seconds;
     }
   }
-  for (std::int64_t turn = 0; turn < turns; ++turn) {
+  for (std::int64_t turn = 0; turn < turns && (go_on || turn == 0); ++turn) {
     const std::int64_t steps = std::min(kTurn, config.iterations - turn * kTurn);
     for (const auto& candidate : candidates) {
-      if (!alone) (void)step(*candidate);
-      for (std::int64_t i = 0; i < steps; ++i) {
+      if (!alone && go_on) (void)step(*candidate);
+      for (std::int64_t i = 0; i < steps && (go_on || (turn == 0 && i == 0)); ++i) {
         candidate->result.seconds.push_back(step(*candidate));
       }
     }

@@ -39,11 +39,12 @@ struct BenchResult {
 };
 
 // Measures in turns of a few steps for each candidate, so that a change of the machine's speed
-// meets all of them. `progress` is called after each step with (steps done, steps in all).
+// meets all of them. `progress` is called after each step with (steps done, steps in all); when it
+// says false the measuring ends there, with as many steps as each candidate has had, at least one.
 // REQUIRES: `data` has at least the batch's samples; the memory was checked; the device outlives
 // the results.
 [[nodiscard]] std::vector<BenchResult> bench_steps(
     const BenchConfig& config, const Dataset& data, Device& device,
-    const std::function<void(std::int64_t, std::int64_t)>& progress);
+    const std::function<bool(std::int64_t, std::int64_t)>& progress);
 
 }  // namespace ridgeline

@@ -138,35 +138,24 @@ void apply_gradient(GradientContext& context) {
   }
 }
 
-template <typename T>
-void store_channels(const Tensor& tensor, const std::vector<double>& values) {
-  if (tensor.data == nullptr) return;
-  const Elements<T> elements(tensor);
-  for (std::size_t c = 0; c < values.size(); ++c) {
-    elements(static_cast<std::int64_t>(c)) = static_cast<T>(values[c]);
-  }
-}
-
 // Two passes: the variance is taken around the mean already known.
 template <typename T>
 void statistics(const Tensor& src_tensor, const Tensor& mean_tensor,
                 const Tensor& variance_tensor) {
-  const Elements<T> src(src_tensor);
+  const Elements<T> src(src_tensor), mean(mean_tensor), variance(variance_tensor);
   const Shape& shape = src_tensor.shape();
   const auto count = static_cast<double>(elements_per_channel(shape));
-  const auto channels = static_cast<std::size_t>(shape[1]);
-  std::vector<double> mean(channels), variance(channels);
-  for_each_index(shape, [&](auto n, auto c, auto h, auto w) {
-    mean[static_cast<std::size_t>(c)] += src(n, c, h, w);
-  });
-  for (double& m : mean) m /= count;
-  for_each_index(shape, [&](auto n, auto c, auto h, auto w) {
-    const double difference = src(n, c, h, w) - mean[static_cast<std::size_t>(c)];
-    variance[static_cast<std::size_t>(c)] += difference * difference;
-  });
-  for (double& v : variance) v /= count;
-  store_channels<T>(mean_tensor, mean);
-  store_channels<T>(variance_tensor, variance);
+  for (std::int64_t channel = 0; channel < shape[1]; ++channel) {
+    double sum = 0.0, squares = 0.0;
+    for_each_in_channel(shape, channel,
+                        [&](auto n, auto c, auto h, auto w) { sum += src(n, c, h, w); });
+    for_each_in_channel(shape, channel, [&](auto n, auto c, auto h, auto w) {
+      const double difference = src(n, c, h, w) - sum / count;
+      squares += difference * difference;
+    });
+    mean(channel) = static_cast<T>(sum / count);
+    variance(channel) = static_cast<T>(squares / count);
+  }
 }
 
 template <typename T>
@@ -201,16 +190,19 @@ void backward_reduce(const OpCall& call) {
   const double epsilon = bn_of(call.attributes).epsilon;
   const Elements<T> diff_dst(call.inputs[0]), src(call.inputs[1]);
   const Elements<T> mean(call.inputs[2]), variance(call.inputs[3]);
+  const Elements<T> diff_scale(call.outputs[0]), diff_shift(call.outputs[1]);
   const Shape& shape = call.inputs[1].shape();
-  const auto channels = static_cast<std::size_t>(shape[1]);
-  std::vector<double> diff_scale(channels), diff_shift(channels);
-  for_each_index(shape, [&](auto n, auto c, auto h, auto w) {
-    const double normal = (double{src(n, c, h, w)} - mean(c)) / std::sqrt(variance(c) + epsilon);
-    diff_scale[static_cast<std::size_t>(c)] += diff_dst(n, c, h, w) * normal;
-    diff_shift[static_cast<std::size_t>(c)] += diff_dst(n, c, h, w);
-  });
-  store_channels<T>(call.outputs[0], diff_scale);
-  store_channels<T>(call.outputs[1], diff_shift);
+  for (std::int64_t channel = 0; channel < shape[1]; ++channel) {
+    const double deviation = std::sqrt(variance(channel) + epsilon);
+    double products = 0.0, sum = 0.0;
+    for_each_in_channel(shape, channel, [&](auto n, auto c, auto h, auto w) {
+      const double normal = (double{src(n, c, h, w)} - mean(c)) / deviation;
+      products += diff_dst(n, c, h, w) * normal;
+      sum += diff_dst(n, c, h, w);
+    });
+    diff_scale(channel) = static_cast<T>(products);
+    diff_shift(channel) = static_cast<T>(sum);
+  }
 }
 
 template <typename T>

@@ -54,12 +54,11 @@ void forward(const Tensor& src_tensor, const Tensor& bias_tensor, const Tensor& 
 template <typename T>
 void backward(const Tensor& diff_dst_tensor, const Tensor& diff_bias_tensor) {
   const Elements<T> diff_dst(diff_dst_tensor), diff_bias(diff_bias_tensor);
-  std::vector<double> sums(static_cast<std::size_t>(diff_bias_tensor.shape()[0]));
-  for_each_index(diff_dst_tensor.shape(), [&](auto n, auto c, auto h, auto w) {
-    sums[static_cast<std::size_t>(c)] += diff_dst(n, c, h, w);
-  });
-  for (std::size_t c = 0; c < sums.size(); ++c) {
-    diff_bias(static_cast<std::int64_t>(c)) = static_cast<T>(sums[c]);
+  for (std::int64_t channel = 0; channel < diff_bias_tensor.shape()[0]; ++channel) {
+    double sum = 0.0;
+    for_each_in_channel(diff_dst_tensor.shape(), channel,
+                        [&](auto n, auto c, auto h, auto w) { sum += diff_dst(n, c, h, w); });
+    diff_bias(channel) = static_cast<T>(sum);
   }
 }
 

@@ -55,17 +55,15 @@ void forward(const OpCall& call) {
   const Elements<std::uint8_t> pixels(call.inputs[0]);
   const Elements<T> dst(call.outputs[0]);
   const Shape& shape = call.outputs[0].shape();
-  std::vector<char> mirror(static_cast<std::size_t>(shape[0]));
-  for (std::int64_t n = 0; a.flip && n < shape[0]; ++n) {
-    const Elements<std::int32_t> samples(call.inputs[1]);
-    mirror[static_cast<std::size_t>(n)] = flips(call.state.seed, call.state.epoch, samples(n));
+  for (std::int64_t n = 0; n < shape[0]; ++n) {
+    const bool mirrored = a.flip && flips(call.state.seed, call.state.epoch,
+                                          Elements<std::int32_t>(call.inputs[1])(n));
+    for_each_index(Shape{1, shape[1], shape[2], shape[3]}, [&](auto, auto c, auto h, auto w) {
+      const auto channel = static_cast<std::size_t>(c);
+      const double pixel = pixels(n, c, h, mirrored ? shape[3] - 1 - w : w);
+      dst(n, c, h, w) = static_cast<T>((pixel / 255.0 - a.mean[channel]) / a.deviation[channel]);
+    });
   }
-  for_each_index(shape, [&](auto n, auto c, auto h, auto w) {
-    const auto channel = static_cast<std::size_t>(c);
-    const bool mirrored = mirror[static_cast<std::size_t>(n)] != 0;
-    const double pixel = pixels(n, c, h, mirrored ? shape[3] - 1 - w : w);
-    dst(n, c, h, w) = static_cast<T>((pixel / 255.0 - a.mean[channel]) / a.deviation[channel]);
-  });
 }
 
 void reference(const OpCall& call) {

@@ -23,6 +23,11 @@ struct Axis {
   [[nodiscard]] std::int64_t position(std::int64_t window, std::int64_t tap) const {
     return window * stride - pad_before + tap * dilation;
   }
+  // The window whose tap falls on `at`; -1 where there is none before the end.
+  [[nodiscard]] std::int64_t window(std::int64_t at, std::int64_t tap) const {
+    const std::int64_t start = at + pad_before - tap * dilation;
+    return start < 0 || start % stride != 0 ? -1 : start / stride;
+  }
   [[nodiscard]] bool inside(std::int64_t at) const { return at >= 0 && at < size; }
 
   // PyTorch's rule: with ceil_mode a last window may be cut off by the end, but must start inside
@@ -226,7 +231,8 @@ void forward_average(const PoolAttributes& a, const Tensor& src_tensor, const Te
   });
 }
 
-// Windows may overlap: each adds its share to a plane of sums.
+// Windows may overlap: a pixel's gradient is the sum over the windows that see it, one for each tap
+// that falls on it.
 template <typename T>
 void backward(const PoolAttributes& a, const Tensor& diff_dst_tensor, const Tensor* positions,
               const Tensor& diff_src_tensor) {
@@ -234,26 +240,20 @@ void backward(const PoolAttributes& a, const Tensor& diff_dst_tensor, const Tens
   const Shape& dst = diff_dst_tensor.shape();
   const Shape& src = diff_src_tensor.shape();
   const Axis rows = rows_of(a, src[2]), columns = columns_of(a, src[3]);
-  std::vector<double> plane(static_cast<std::size_t>(src[2] * src[3]));
-  const auto sum_at = [&](std::int64_t h, std::int64_t w) -> double& {
-    return plane[static_cast<std::size_t>(h * src[3] + w)];
-  };
-  for_each_index(Shape{src[0], src[1]}, [&](auto n, auto c, auto, auto) {
-    std::fill(plane.begin(), plane.end(), 0.0);
-    for_each_index(Shape{1, 1, dst[2], dst[3]}, [&](auto, auto, auto oh, auto ow) {
+  for_each_index(src, [&](auto n, auto c, auto h, auto w) {
+    double sum = 0.0;
+    for (std::int64_t tap = 0; tap < a.kernel_h * a.kernel_w; ++tap) {
+      const std::int64_t oh = rows.window(h, tap / a.kernel_w);
+      const std::int64_t ow = columns.window(w, tap % a.kernel_w);
+      if (oh < 0 || oh >= dst[2] || ow < 0 || ow >= dst[3]) continue;
       const double diff = diff_dst(n, c, oh, ow);
-      if (positions != nullptr) {
-        const std::int64_t position = position_at(*positions, n, c, oh, ow);
-        sum_at(rows.position(oh, position / a.kernel_w),
-               columns.position(ow, position % a.kernel_w)) += diff;
-      } else {
-        const double share = diff / divisor(a, rows, columns, oh, ow);
-        for_each_tap(rows, columns, oh, ow, [&](auto, auto h, auto w) { sum_at(h, w) += share; });
+      if (positions == nullptr) {
+        sum += diff / divisor(a, rows, columns, oh, ow);
+      } else if (position_at(*positions, n, c, oh, ow) == tap) {
+        sum += diff;
       }
-    });
-    for_each_index(Shape{1, 1, src[2], src[3]}, [&](auto, auto, auto h, auto w) {
-      diff_src(n, c, h, w) = static_cast<T>(sum_at(h, w));
-    });
+    }
+    diff_src(n, c, h, w) = static_cast<T>(sum);
   });
 }
 

@@ -54,6 +54,16 @@ void for_each_index(const Shape& shape, Body&& body) {
   }
 }
 
+// The same for the elements of one channel.
+template <typename Body>
+void for_each_in_channel(const Shape& shape, std::int64_t c, Body&& body) {
+  for (std::int64_t n = 0; n < shape[0]; ++n) {
+    for (std::int64_t h = 0; h < shape.height(); ++h) {
+      for (std::int64_t w = 0; w < shape.width(); ++w) body(n, c, h, w);
+    }
+  }
+}
+
 // Calls body with a value of the element type: float or double.
 template <typename Body>
 void with_float_type(DType dtype, Body&& body) {
