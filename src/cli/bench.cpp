@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -192,14 +193,16 @@ int run_bench(const BenchOptions& options) {
   const std::unique_ptr<Device> device = make_device(options.run.device);
   const Dataset data = prepare_step(config.step, options.data, options.run, config.candidates,
                                     config.step.batch, *device);
-  const InterruptGuard interrupt;
   show_plans(config.step, options.run, config.candidates, options.output.json, *device);
   std::vector<BenchResult> results;
+  // Before the first step there is nothing to print: the signal then ends the program.
+  std::optional<InterruptGuard> interrupt;
   {
     ProgressBar bar;
     results = bench_steps(config, data, *device, [&](std::int64_t done, std::int64_t total) {
       bar.show(done, total, "step");
-      return !interrupt.raised();
+      if (!interrupt) interrupt.emplace();
+      return !interrupt->raised();
     });
   }
   if (!options.output.csv.empty()) {
@@ -214,10 +217,10 @@ int run_bench(const BenchOptions& options) {
   } else {
     print(bench_text(results, config, options, *device));
   }
-  if (!interrupt.raised()) return 0;
+  if (!interrupt->raised()) return 0;
   message(fmt::format("interrupted: fewer steps were measured than the {} asked for\n",
                       config.iterations));
-  return 128 + interrupt.signal();
+  return 128 + interrupt->signal();
 }
 
 }  // namespace

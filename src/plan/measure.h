@@ -22,4 +22,9 @@ struct PlanTiming {
 
 [[nodiscard]] PlanTiming time_plan(Session& session, std::size_t plan, int repeats);
 
+// The fastest of a few runs of one step, or of the whole plan: more of them where they are short.
+// REQUIRES: the plan has run before, so that values are there and memory is mapped.
+[[nodiscard]] double time_step(Session& session, std::size_t plan, std::size_t step);
+[[nodiscard]] double time_whole(Session& session, std::size_t plan);
+
 }  // namespace ridgeline
