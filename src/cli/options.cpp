@@ -61,6 +61,12 @@ void add_run_options(CLI::App& command, RunOptions& options, const char* backend
       ->capture_default_str();
   command.add_option("--threads", options.threads, "Threads; 0: one for each usable processor")
       ->capture_default_str();
+  command
+      .add_option("--freeze", options.freeze,
+                  "Do not train parameters of such names, repeatable: 'features.*'")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--no-pass", options.disabled_passes, "Switch a pass of planning off")
       ->type_name("NAME")
       ->expected(1)

@@ -103,6 +103,7 @@ TrainConfig config_of(const TrainOptions& options) {
   TrainConfig config;
   config.step.model = model_config(options.run);
   config.step.batch = options.run.batch;
+  config.step.freeze = options.run.freeze;
   config.step.optimizer = optimizer_attributes(options.optimizer);
   config.step.label_smoothing = options.optimizer.label_smoothing;
   config.step.flip = options.flip;

@@ -1,12 +1,21 @@
 #include "graph/builder.h"
 
+#include <fnmatch.h>
+
+#include <algorithm>
 #include <cmath>
 
 namespace ridgeline {
 
+bool NetworkBuilder::is_frozen(const std::string& name) const {
+  return std::any_of(freeze_.begin(), freeze_.end(), [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
 ValueId NetworkBuilder::parameter(const std::string& name, const Shape& shape, Role role,
                                   Init init) {
-  parameters_.push_back({name, shape, role, init});
+  parameters_.push_back({name, shape, role, init, role == Role::parameter && is_frozen(name)});
   return graph_.add_value(name, {shape, dtype_}, role);
 }
 
@@ -132,9 +141,10 @@ ValueId NetworkBuilder::batch_norm(ValueId src, const std::string& layer) {
       parameter(layer + ".running_mean", channels, Role::statistics, {Init::Kind::constant, 0.0});
   const ValueId running_variance =
       parameter(layer + ".running_var", channels, Role::statistics, {Init::Kind::constant, 1.0});
-  const BatchNormAttributes attributes{.frozen = !training_};
+  const bool frozen = !training_ || is_frozen(layer + ".weight");
+  const BatchNormAttributes attributes{.frozen = frozen};
   ValueId mean = running_mean, variance = running_variance;
-  if (training_) {
+  if (!frozen) {
     const auto statistics =
         graph_.add_node(OpKind::bn_statistics, attributes, {src}, layer, Phase::forward);
     mean = statistics[0];

@@ -23,6 +23,7 @@ struct Parameter {
   Shape shape;
   Role role = Role::parameter;
   Init init;
+  bool frozen = false;  // a parameter that training leaves as it is
 };
 
 enum class InitScheme : std::uint8_t {
@@ -57,9 +58,16 @@ struct PoolOptions {
 
 class NetworkBuilder {
  public:
-  // `training`: dropout drops and batch norm uses the batch's own statistics.
-  NetworkBuilder(Graph& graph, bool training, InitScheme scheme, DType dtype)
-      : graph_(graph), training_(training), scheme_(scheme), dtype_(dtype) {}
+  // `training`: dropout drops and batch norm uses the batch's own statistics. Parameters whose
+  // names match one of the patterns `freeze` ('features.*') are frozen; a batch norm with frozen
+  // weights works as in evaluation: it uses its running statistics and leaves them as they are.
+  NetworkBuilder(Graph& graph, bool training, InitScheme scheme, DType dtype,
+                 std::vector<std::string> freeze = {})
+      : graph_(graph),
+        training_(training),
+        scheme_(scheme),
+        dtype_(dtype),
+        freeze_(std::move(freeze)) {}
 
   ValueId conv2d(ValueId src, std::int64_t channels, const ConvOptions& options,
                  const std::string& layer);
@@ -79,6 +87,7 @@ class NetworkBuilder {
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:
+  [[nodiscard]] bool is_frozen(const std::string& name) const;
   ValueId parameter(const std::string& name, const Shape& shape, Role role, Init init);
   [[nodiscard]] Init weight_init(LayerInit layer, std::int64_t fan_in, std::int64_t fan_out) const;
   [[nodiscard]] Init bias_init(LayerInit layer, std::int64_t fan_in) const;
@@ -88,6 +97,7 @@ class NetworkBuilder {
   bool training_;
   InitScheme scheme_;
   DType dtype_;
+  std::vector<std::string> freeze_;
   std::vector<Parameter> parameters_;
   std::uint32_t dropouts_ = 0;
 };

@@ -1,5 +1,9 @@
 #include "train/step_graph.h"
 
+#include <fnmatch.h>
+
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/philox.h"
@@ -30,7 +34,8 @@ StepGraph forward_graph(const StepSpec& spec, const BuildNetwork& build, bool tr
 
   const ValueId image =
       graph.add_node(OpKind::normalize, std::move(normalize), inputs, "input", Phase::input)[0];
-  NetworkBuilder builder(graph, training, model.init, spec.dtype);
+  NetworkBuilder builder(graph, training, model.init, spec.dtype,
+                         training ? spec.freeze : std::vector<std::string>());
   step.logits = build(builder, image);
   step.parameters = builder.parameters();
   step.loss = graph.add_node(OpKind::softmax_cross_entropy, LossAttributes{spec.label_smoothing},
@@ -69,17 +74,33 @@ BuildNetwork zoo_builder(const StepSpec& spec) {
   };
 }
 
+// A pattern without a match is a slip of the pen.
+void check_freeze(const StepSpec& spec, std::span<const Parameter> parameters) {
+  for (const std::string& pattern : spec.freeze) {
+    const bool used =
+        std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& parameter) {
+          return parameter.role == Role::parameter &&
+                 fnmatch(pattern.c_str(), parameter.name.c_str(), 0) == 0;
+        });
+    if (used) continue;
+    bad_input("freeze '{}': no parameter of {} has such a name; they are named like {} and {}",
+              pattern, spec.model.name, parameters.front().name, parameters.back().name);
+  }
+}
+
 }  // namespace
 
 StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build) {
   StepGraph step = forward_graph(spec, build, true);
+  check_freeze(spec, step.parameters);
   std::vector<Parameter> trained;
   std::vector<ValueId> wanted;
   for (const Parameter& parameter : step.parameters) {
-    if (parameter.role != Role::parameter) continue;
+    if (parameter.role != Role::parameter || parameter.frozen) continue;
     trained.push_back(parameter);
     wanted.push_back(step.graph.find(parameter.name));
   }
+  if (trained.empty()) bad_input("all parameters are frozen: nothing is left to train");
   const Seed seed{step.loss, kNoValue};
   const std::vector<ValueId> gradients = differentiate(step.graph, {&seed, 1}, wanted);
   for (std::size_t i = 0; i < trained.size(); ++i) {

@@ -28,6 +28,8 @@ struct StepSpec {
   bool flip = false;
   double label_smoothing = 0.0;
   OptimizerAttributes optimizer = SgdAttributes{};
+  // Names of parameters that are not trained, with * and ?: 'features.*'.
+  std::vector<std::string> freeze = {};
   DType dtype = DType::f32;
 };
 

@@ -69,7 +69,7 @@ void StepRunner::clear_totals() { session_.clear(kMetrics); }
 std::vector<std::string> StepRunner::unchanged_parameters() const {
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters_) {
-    if (parameter.role != Role::parameter) continue;
+    if (parameter.role != Role::parameter || parameter.frozen) continue;
     const std::vector<std::byte> start = initial_bytes(parameter);
     std::vector<std::byte> now(start.size());
     session_.read(parameter.name, now);
