@@ -207,6 +207,29 @@ TEST(Trainer, NothingIsAllocatedAfterTheFirstStep) {
   }
 }
 
+// Batch norms' outputs computed again in the backward pass: the same training in less memory.
+TEST(Trainer, RecomputingChangesMemoryNotResults) {
+  const Split data = make_synthetic({.channels = 3,
+                                     .height = 32,
+                                     .width = 32,
+                                     .classes = 4,
+                                     .count = 8,
+                                     .test_count = 4,
+                                     .seed = 3});
+  TrainConfig config = small_config(4);
+  config.step.model = default_config("mobilenet_v2");
+  config.step.model.height = config.step.model.width = 32;
+  config.step.model.classes = 4;
+  config.epochs = 1;
+  Trainer keeps(config, data, make_cpu_device());
+  config.step.recompute = true;
+  Trainer recomputes(config, data, make_cpu_device());
+  const Plan& less = recomputes.runner().session().plan(recomputes.training_plan());
+  const Plan& more = keeps.runner().session().plan(keeps.training_plan());
+  EXPECT_LT(less.scratch_bytes, more.scratch_bytes * 4 / 5);
+  EXPECT_EQ(parameters_after(keeps), parameters_after(recomputes));
+}
+
 TEST(Trainer, FullBatchIsUndisturbedByEvaluations) {
   const Split data = small_data(60, 25);
   TrainConfig config = small_config(1);

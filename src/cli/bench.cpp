@@ -179,6 +179,7 @@ int run_bench(const BenchOptions& options) {
   config.step.model = model_config(options.run);
   config.step.batch = options.run.batch;
   config.step.freeze = options.run.freeze;
+  config.step.recompute = options.run.recompute;
   config.step.optimizer = optimizer_attributes(options.optimizer);
   config.step.label_smoothing = options.optimizer.label_smoothing;
   config.learning_rate = learning_rate(options.optimizer);

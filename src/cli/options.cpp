@@ -67,6 +67,8 @@ void add_run_options(CLI::App& command, RunOptions& options, const char* backend
       ->type_name("PATTERN")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_flag("--recompute", options.recompute,
+                   "Compute outputs of batch norms again instead of keeping them: less memory");
   command.add_option("--no-pass", options.disabled_passes, "Switch a pass of planning off")
       ->type_name("NAME")
       ->expected(1)

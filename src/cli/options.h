@@ -39,11 +39,12 @@ struct RunOptions {
   std::int64_t seed = 0;
   int threads = 0;
   std::vector<std::string> freeze;  // patterns of parameter names
+  bool recompute = false;
   std::vector<std::string> disabled_passes;
   bool print_plan = false, explain = false;
 };
 // MODEL, --model, --set, --init, --backend, --device, --precision, --batch, --classes, --seed,
-// --threads, --freeze, --no-pass, --print-plan, --explain.
+// --threads, --freeze, --recompute, --no-pass, --print-plan, --explain.
 void add_run_options(CLI::App& command, RunOptions& options, const char* backend_meaning);
 
 struct OptimizerOptions {

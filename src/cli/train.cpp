@@ -104,6 +104,7 @@ TrainConfig config_of(const TrainOptions& options) {
   config.step.model = model_config(options.run);
   config.step.batch = options.run.batch;
   config.step.freeze = options.run.freeze;
+  config.step.recompute = options.run.recompute;
   config.step.optimizer = optimizer_attributes(options.optimizer);
   config.step.label_smoothing = options.optimizer.label_smoothing;
   config.step.flip = options.flip;

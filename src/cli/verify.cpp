@@ -117,6 +117,7 @@ int run_verify(const VerifyOptions& options) {
   config.step.model = model_config(options.run);
   config.step.batch = options.run.batch;
   config.step.freeze = options.run.freeze;
+  config.step.recompute = options.run.recompute;
   config.step.optimizer = optimizer_attributes(options.optimizer);
   config.step.label_smoothing = options.optimizer.label_smoothing;
   config.learning_rate = learning_rate(options.optimizer);

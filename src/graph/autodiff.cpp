@@ -1,6 +1,7 @@
 #include "graph/autodiff.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 
@@ -12,6 +13,8 @@ struct Progress {
   std::vector<char> needed;
   std::vector<ValueId> gradient;
   std::vector<char> seeded;
+  bool recompute = false;
+  std::map<ValueId, ValueId> again;  // forward values that the backward pass has computed again
 };
 
 class NodeGradient final : public GradientContext {
@@ -21,8 +24,12 @@ class NodeGradient final : public GradientContext {
 
   [[nodiscard]] const Attributes& attributes() const override { return node_.attributes; }
   [[nodiscard]] std::size_t input_count() const override { return node_.inputs.size(); }
-  [[nodiscard]] ValueId input(std::size_t index) const override { return node_.inputs[index]; }
-  [[nodiscard]] ValueId output(std::size_t index) const override { return node_.outputs[index]; }
+  [[nodiscard]] ValueId input(std::size_t index) const override {
+    return kept(node_.inputs[index]);
+  }
+  [[nodiscard]] ValueId output(std::size_t index) const override {
+    return kept(node_.outputs[index]);
+  }
   [[nodiscard]] const TensorSpec& spec(ValueId value) const override {
     return graph_.value(value).spec;
   }
@@ -47,6 +54,29 @@ class NodeGradient final : public GradientContext {
   }
 
  private:
+  // The value itself, or what replaces it where it is not kept.
+  [[nodiscard]] ValueId kept(ValueId value) const {
+    if (!progress_.recompute || !cheap(value)) return value;
+    if (const auto found = progress_.again.find(value); found != progress_.again.end()) {
+      return found->second;
+    }
+    const Node made = graph_.node(graph_.value(value).producer);
+    std::vector<ValueId> inputs;
+    for (const ValueId input : made.inputs) inputs.push_back(kept(input));
+    const ValueId copy = graph_.add_node(made.kind, made.attributes, std::move(inputs), made.layer,
+                                         Phase::recompute)[0];
+    progress_.again.emplace(value, copy);
+    return copy;
+  }
+
+  [[nodiscard]] bool cheap(ValueId value) const {
+    const NodeId producer = graph_.value(value).producer;
+    if (producer == kNoNode || graph_.is_output(value)) return false;
+    const Node& node = graph_.node(producer);
+    if (node.kind == OpKind::bn_apply) return true;
+    return node.kind == OpKind::activation && cheap(node.inputs[0]);
+  }
+
   Graph& graph_;
   Progress& progress_;
   const Node node_;  // a copy: emit moves the graph's nodes
@@ -55,12 +85,14 @@ class NodeGradient final : public GradientContext {
 }  // namespace
 
 std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds,
-                                   std::span<const ValueId> wanted) {
+                                   std::span<const ValueId> wanted, bool recompute) {
   const std::size_t forward_values = graph.values().size();
   const auto forward_nodes = static_cast<NodeId>(graph.nodes().size());
   Progress progress{std::vector<char>(forward_values),
                     std::vector<ValueId>(forward_values, kNoValue),
-                    std::vector<char>(forward_values)};
+                    std::vector<char>(forward_values),
+                    recompute,
+                    {}};
 
   for (const ValueId value : wanted) progress.needed[static_cast<std::size_t>(value)] = 1;
   for (NodeId id = 0; id < forward_nodes; ++id) {

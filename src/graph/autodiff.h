@@ -17,8 +17,10 @@ struct Seed {
 };
 
 // Returns the gradients with respect to `wanted`, in that order; kNoValue where none flows.
-// Gradients that reach a value on several ways are added up by explicit nodes.
+// Gradients that reach a value on several ways are added up by explicit nodes. With `recompute`,
+// the outputs of batch norms and activations that come straight from values kept anyway are not
+// kept: the backward pass computes them again.
 std::vector<ValueId> differentiate(Graph& graph, std::span<const Seed> seeds,
-                                   std::span<const ValueId> wanted);
+                                   std::span<const ValueId> wanted, bool recompute = false);
 
 }  // namespace ridgeline

@@ -75,6 +75,8 @@ std::string_view name_of(Phase phase) {
       return "input";
     case Phase::forward:
       return "forward";
+    case Phase::recompute:
+      return "recompute";
     case Phase::backward_data:
       return "backward-data";
     case Phase::backward_weights:

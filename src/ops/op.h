@@ -64,7 +64,14 @@ using Attributes =
                  DropoutAttributes, LossAttributes, SgdAttributes, AdamAttributes>;
 
 // Which part of a training step an op belongs to.
-enum class Phase : std::uint8_t { input, forward, backward_data, backward_weights, optimizer };
+enum class Phase : std::uint8_t {
+  input,
+  forward,
+  recompute,  // forward values computed once more for the backward pass, instead of being kept
+  backward_data,
+  backward_weights,
+  optimizer
+};
 [[nodiscard]] std::string_view name_of(Phase phase);
 
 using ValueId = std::int32_t;

@@ -54,7 +54,8 @@ std::string covered(const Plan& plan, const Step& step) {
 }
 
 bool is_backward(Phase phase) {
-  return phase == Phase::backward_data || phase == Phase::backward_weights;
+  return phase == Phase::recompute || phase == Phase::backward_data ||
+         phase == Phase::backward_weights;
 }
 
 // Forward values that live on because the backward pass reads them: what training costs in memory
@@ -74,7 +75,13 @@ std::string kept_text(const Plan& plan) {
     list += fmt::format("  {:<32}{:>12}  steps {} to {}\n", value.name, bytes_text(form.bytes),
                         form.first_step, form.last_step);
   }
-  return fmt::format("\nkept for the backward pass: {}\n{}", bytes_text(total), list);
+  list = fmt::format("\nkept for the backward pass: {}\n{}", bytes_text(total), list);
+  std::string again;
+  for (const Step& step : plan.steps) {
+    if (step.phase == Phase::recompute && !step.is_reorder())
+      again += fmt::format("  {}\n", step.layer);
+  }
+  return again.empty() ? list : list + "computed again in the backward pass:\n" + again;
 }
 
 }  // namespace

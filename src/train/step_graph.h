@@ -30,6 +30,8 @@ struct StepSpec {
   OptimizerAttributes optimizer = SgdAttributes{};
   // Names of parameters that are not trained, with * and ?: 'features.*'.
   std::vector<std::string> freeze = {};
+  // Computes the outputs of batch norms and activations again in the backward pass: less memory.
+  bool recompute = false;
   DType dtype = DType::f32;
 };
 
