@@ -11,6 +11,7 @@
 
 #include "data/dataset.h"
 #include "plan/auto.h"
+#include "train/schedule.h"
 #include "train/step_graph.h"
 
 namespace CLI {
@@ -55,6 +56,16 @@ struct OptimizerOptions {
 };
 // --optimizer, --lr, --momentum, --nesterov, --weight-decay, --label-smoothing.
 void add_optimizer_options(CLI::App& command, OptimizerOptions& options);
+
+struct ScheduleOptions {
+  std::string name = "constant";
+  std::optional<std::int64_t> step_size;
+  std::optional<double> gamma;
+  std::int64_t warmup = 0;
+};
+// --schedule, --step-size, --gamma, --warmup.
+void add_schedule_options(CLI::App& command, ScheduleOptions& options);
+[[nodiscard]] Schedule schedule_of(const ScheduleOptions& options);
 
 // Checks what no deeper layer would check, and sets the thread count.
 void apply(const RunOptions& options);
