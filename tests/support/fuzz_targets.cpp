@@ -10,6 +10,7 @@
 #include "data/csv.h"
 #include "data/idx.h"
 #include "support/weight_files.h"
+#include "train/pickle.h"
 #include "train/weight_file.h"
 
 namespace ridgeline::testing {
@@ -49,6 +50,12 @@ void read_weights(const std::filesystem::path& path) {
   }
 }
 
+// A checksum guards the pickle in a zip file; here mutations reach it.
+void read_bare_pickle(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  (void)read_pickle(file.bytes(), path.string());
+}
+
 std::vector<Bytes> idx_seeds() {
   const Bytes plain = idx({3, 4, 5}, ramp(60));
   return {plain, gzip(plain), idx({2}, ramp(2))};
@@ -75,6 +82,13 @@ std::string seed_pickle() {
   return pickled_dict({whole, turned, part});
 }
 
+std::vector<Bytes> pickle_seeds() {
+  return {bytes_of(seed_pickle()), bytes_of("\x80\x04}q\x01(" + pickled_text("epoch") + "K\x03" +
+                                            pickled_text("list") + "](NNe" + pickled_text("pair") +
+                                            "\x88\x89\x86\x94uh\x01"
+                                            "0.")};
+}
+
 std::vector<Bytes> torch_zip_seeds() {
   const std::vector<std::pair<std::string, Bytes>> storages = {{"0", ramp(48)}};
   return {torch_zip(seed_pickle(), storages), torch_zip(seed_pickle(), storages, true)};
@@ -83,10 +97,11 @@ std::vector<Bytes> torch_zip_seeds() {
 std::vector<Bytes> torch_legacy_seeds() { return {torch_legacy(seed_pickle(), {{"0", ramp(48)}})}; }
 
 // gzip reaches 1032 to 1, and buffers grow by doubling; archives may inflate 64 to 1.
-constexpr std::array<FuzzTarget, 5> kTargets = {{
+constexpr std::array<FuzzTarget, 6> kTargets = {{
     {"idx", read_images, idx_seeds, 4000},
     {"csv", read_digits, csv_seeds, 4000},
     {"safetensors", read_weights, safetensors_seeds, 200},
+    {"pickle", read_bare_pickle, pickle_seeds, 1000},
     {"torch_zip", read_weights, torch_zip_seeds, 1000},
     {"torch_legacy", read_weights, torch_legacy_seeds, 1000},
 }};
