@@ -119,6 +119,26 @@ TEST(ThreadsLoader, OrderIsTheOneOfShuffledOrder) {
   EXPECT_EQ(run_epoch(loader, data, 4).samples, order);
 }
 
+TEST(ThreadsLoader, AnEpochBegunInItsMiddleGoesOnAsItWould) {
+  const Dataset data = numbered(23);
+  for (const bool shuffle : {true, false}) {
+    Loader loader(data, {.batch = 5, .shuffle = shuffle, .seed = 4});
+    const Epoch whole = run_epoch(loader, data, 3);
+    for (std::int64_t first = 0; first <= loader.batches(); ++first) {
+      loader.start_epoch(3, first);
+      std::vector<std::int32_t> rest;
+      while (const std::optional<Batch> batch = loader.next()) {
+        expect_rows_match(*batch, data);
+        EXPECT_EQ(batch->index, first + static_cast<std::int64_t>(rest.size()) / 5);
+        rest.insert(rest.end(), batch->samples.begin(), batch->samples.end());
+      }
+      const auto skipped = static_cast<std::ptrdiff_t>(std::min<std::int64_t>(5 * first, 23));
+      EXPECT_EQ(rest,
+                std::vector<std::int32_t>(whole.samples.begin() + skipped, whole.samples.end()));
+    }
+  }
+}
+
 TEST(ThreadsLoader, LastBatchSmaller) {
   const Dataset data = numbered(20);
   Loader loader(data, {.batch = 8, .shuffle = true});

@@ -2,38 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
-#include <new>
 
 #include "backends/registry.h"
 #include "base/error.h"
 #include "data/synthetic.h"
+#include "support/allocations.h"
 #include "support/queued_device.h"
-
-namespace {
-
-std::atomic<std::int64_t> allocations = 0;
-
-void* counted(std::size_t bytes) {
-  ++allocations;
-  void* memory = std::malloc(std::max<std::size_t>(bytes, 1));
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// Every allocation of this binary's C++ code is counted.
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace ridgeline {
 namespace {
@@ -172,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, TrainerOnBackend,
 class AllocationObserver final : public TrainObserver {
  public:
   void on_step(const StepProgress& step) override {
-    if (used < counts.size()) counts[used++] = {step.epoch, allocations};
+    if (used < counts.size()) counts[used++] = {step.epoch, testing::allocation_count()};
   }
   struct Count {
     std::int64_t epoch = 0, allocations = 0;
@@ -318,7 +293,7 @@ TEST(Trainer, ParametersThatNeverChangedAreNamed) {
   const std::string expected = "never changed up to epoch 2: fc1.weight";
   bool found = false;
   for (const std::string& warning : result.warnings) found = found || warning.ends_with(expected);
-  EXPECT_TRUE(found) << testing::PrintToString(result.warnings);
+  EXPECT_TRUE(found) << ::testing::PrintToString(result.warnings);
 }
 
 class StopAfter final : public TrainObserver {

@@ -14,6 +14,7 @@ namespace ridgeline::cli {
 using Action = std::function<int()>;
 
 void add_train(CLI::App& program, Action& action);
+void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);
 void add_models(CLI::App& program, Action& action);

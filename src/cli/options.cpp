@@ -92,6 +92,34 @@ void add_optimizer_options(CLI::App& command, OptimizerOptions& options) {
       ->capture_default_str();
 }
 
+void add_schedule_options(CLI::App& command, ScheduleOptions& options) {
+  command
+      .add_option("--schedule", options.name,
+                  "Learning rate over the epochs: constant, step or cosine (PyTorch's formulas)")
+      ->capture_default_str();
+  command.add_option("--step-size", options.step_size, "Epochs between two drops of step [30]")
+      ->type_name("N");
+  command.add_option("--gamma", options.gamma, "Factor of a drop of step [0.1]")
+      ->type_name("FACTOR");
+  command
+      .add_option("--warmup", options.warmup,
+                  "Epochs in which the rate rises, from a hundredth, before the schedule begins")
+      ->capture_default_str();
+}
+
+Schedule schedule_of(const ScheduleOptions& options) {
+  static constexpr std::array<std::string_view, 3> kNames = {"constant", "step", "cosine"};
+  Schedule schedule;
+  schedule.kind = static_cast<Schedule::Kind>(choice_of("--schedule", options.name, kNames));
+  if (schedule.kind != Schedule::Kind::step && (options.step_size || options.gamma)) {
+    bad_input("--step-size and --gamma belong to --schedule step, not to {}", options.name);
+  }
+  schedule.step_size = options.step_size.value_or(schedule.step_size);
+  schedule.gamma = options.gamma.value_or(schedule.gamma);
+  schedule.warmup = options.warmup;
+  return schedule;
+}
+
 std::string known_names(std::string_view name, std::span<const std::string_view> names) {
   const std::string guess = did_you_mean(name, names);
   return (guess.empty() ? "." : guess) + " Known: " + joined(names, ", ");
@@ -221,6 +249,14 @@ ImageSize parse_image(const std::string& text, std::int64_t channels) {
       break;
   }
   bad_input("--image '{}': expected a size such as 224, 224x224 or 3x224x224", text);
+}
+
+void set_image(ModelConfig& model, const std::string& text) {
+  if (text.empty()) return;
+  const ImageSize image = parse_image(text, model.channels);
+  model.channels = image.channels;
+  model.height = image.height;
+  model.width = image.width;
 }
 
 void set_normalisation(StepSpec& step, const std::string& text) {

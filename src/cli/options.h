@@ -11,6 +11,7 @@
 
 #include "data/dataset.h"
 #include "plan/auto.h"
+#include "train/schedule.h"
 #include "train/step_graph.h"
 
 namespace CLI {
@@ -58,6 +59,16 @@ struct OptimizerOptions {
 // --optimizer, --lr, --momentum, --nesterov, --weight-decay, --label-smoothing.
 void add_optimizer_options(CLI::App& command, OptimizerOptions& options);
 
+struct ScheduleOptions {
+  std::string name = "constant";
+  std::optional<std::int64_t> step_size;
+  std::optional<double> gamma;
+  std::int64_t warmup = 0;
+};
+// --schedule, --step-size, --gamma, --warmup.
+void add_schedule_options(CLI::App& command, ScheduleOptions& options);
+[[nodiscard]] Schedule schedule_of(const ScheduleOptions& options);
+
 // Checks what no deeper layer would check, and sets the thread count.
 void apply(const RunOptions& options);
 
@@ -76,6 +87,8 @@ struct ImageSize {
   std::int64_t channels = 1, height = 28, width = 28;
   [[nodiscard]] std::string text() const;  // "1x28x28"
 };
+// The model's images in the size told; nothing told: as they are.
+void set_image(ModelConfig& model, const std::string& text);
 [[nodiscard]] ImageSize parse_image(const std::string& text, std::int64_t channels);
 
 // "unit", "mnist" or MEAN,...,DEVIATION,... for each channel: sets mean and deviation of the step.

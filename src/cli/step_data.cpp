@@ -28,12 +28,7 @@ Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOp
   const auto seed = static_cast<std::uint64_t>(run.seed);
   Dataset data;
   if (synthetic) {
-    if (!options.image.empty()) {
-      const ImageSize image = parse_image(options.image, step.model.channels);
-      step.model.channels = image.channels;
-      step.model.height = image.height;
-      step.model.width = image.width;
-    }
+    set_image(step.model, options.image);
   } else {
     if (!options.image.empty()) {
       bad_input("--image {}: only for synthetic data; '{}' has its own size", options.image,

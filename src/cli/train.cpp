@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/train_checkpoint.h"
 #include "cli/train_output.h"
 #include "data/catalog.h"
 #include "plan/measure.h"
@@ -30,6 +31,8 @@ constexpr int kShareRepeats = 3;
 struct TrainOptions {
   RunOptions run;
   OptimizerOptions optimizer;
+  ScheduleOptions schedule;
+  CheckpointOptions checkpoint;
   OutputOptions output;
   std::string data = "fashion-mnist";
   std::string validation;  // a number of samples or a share; empty: the dataset's own test part
@@ -112,6 +115,7 @@ TrainConfig config_of(const TrainOptions& options) {
   config.full_batch = options.full_batch;
   config.epochs = options.full_batch ? options.iterations : options.epochs;
   config.learning_rate = learning_rate(options.optimizer);
+  config.schedule = schedule_of(options.schedule);
   config.seed = static_cast<std::uint64_t>(options.run.seed);
   config.last_batch = last_batch_of(options.last_batch);
   check_positive("--eval-batch", options.eval_batch);
@@ -128,7 +132,14 @@ TrainConfig config_of(const TrainOptions& options) {
 // Prints the table as it grows, and keeps what was reached in case the training fails.
 class Printer final : public TrainObserver {
  public:
-  Printer(const TrainConfig& config, bool quiet) : config_(config), quiet_(quiet) {}
+  Printer(Trainer& trainer, const Split& data, TrainCheckpoints& checkpoints, bool quiet)
+      : trainer_(trainer),
+        config_(trainer.config()),
+        data_(data),
+        checkpoints_(checkpoints),
+        quiet_(quiet) {
+    reached_.epochs = checkpoints.former_epochs();
+  }
 
   void on_step(const StepProgress& step) override {
     reached_.steps = step.done;
@@ -141,12 +152,16 @@ class Printer final : public TrainObserver {
       reached_.final_test_loss = epoch.test_loss;
     }
     bar_.clear();
-    if (!quiet_) print(table_row(epoch));
+    if (!quiet_) print(table_row(config_, epoch));
   }
   void on_warning(const std::string& text) override {
     reached_.warnings.push_back(text);
     bar_.clear();
     message(fmt::format("warning: {}\n", text));
+  }
+  void on_checkpoint(const TrainProgress& progress) override {
+    const std::string trouble = checkpoints_.save(trainer_, data_, progress);
+    if (!trouble.empty()) on_warning(trouble);
   }
   [[nodiscard]] bool stop() override { return interrupt_.raised(); }
 
@@ -155,7 +170,10 @@ class Printer final : public TrainObserver {
   void clear() { bar_.clear(); }
 
  private:
+  Trainer& trainer_;
   const TrainConfig& config_;
+  const Split& data_;
+  TrainCheckpoints& checkpoints_;
   bool quiet_;
   ProgressBar bar_;
   InterruptGuard interrupt_;
@@ -187,12 +205,14 @@ int run_train(const TrainOptions& options) {
   const OutputOptions& output = options.output;
   TrainConfig config = config_of(options);
   check_writable(output.csv);
+  TrainCheckpoints checkpoints(options.checkpoint);
   std::unique_ptr<Device> device = make_device(options.run.device);
 
   const Clock::time_point start = Clock::now();
   const Split split = load_data(options);
   fit_to_data(config.step.model, split.train);
   set_normalisation(config.step, options.normalize);
+  checkpoints.configure(config, split);
   TrainReport report;
   report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
   report.data = &split;
@@ -201,6 +221,7 @@ int run_train(const TrainOptions& options) {
   report.threads = thread_count();
 
   Trainer trainer(config, split, std::move(device));
+  checkpoints.load(trainer);
   StepRunner& runner = trainer.runner();
   const Plan& plan = runner.session().plan(trainer.training_plan());
   report.config = &trainer.config();
@@ -210,9 +231,17 @@ int run_train(const TrainOptions& options) {
   report.scratch_bytes = runner.session().scratch_bytes();
   for (const Step& step : plan.steps) report.kernels.push_back(step.kernel_name());
 
-  Printer printer(trainer.config(), output.json);
+  report.story = checkpoints.story();
+  Printer printer(trainer, split, checkpoints, output.json);
   print_plans(options.run, output.json, trainer);
-  if (!output.json) print(header_text(report) + '\n' + table_header(trainer.config()));
+  if (output.json) {
+    message(report.story);
+  } else {
+    print(header_text(report) + '\n' + table_header(trainer.config()));
+    for (const EpochResult& epoch : checkpoints.former_epochs()) {
+      print(table_row(trainer.config(), epoch));
+    }
+  }
   try {
     report.result = trainer.train(printer);
   } catch (const Error& error) {
@@ -233,6 +262,7 @@ int run_train(const TrainOptions& options) {
     report.providers = provider_shares(plan, timing.step_seconds);
   }
   give_out(report, output);
+  if (checkpoints.failed()) return 1;
   return report.result.interrupted ? 128 + printer.signal() : 0;
 }
 
@@ -261,6 +291,8 @@ void add_train(CLI::App& program, Action& action) {
   command->add_option("--epochs", options->epochs, "Passes over the training data")
       ->capture_default_str();
   add_optimizer_options(*command, options->optimizer);
+  add_schedule_options(*command, options->schedule);
+  add_checkpoint_options(*command, options->checkpoint);
   command
       ->add_option("--last-batch", options->last_batch,
                    "The last, incomplete batch of an epoch: smaller, drop or repeat")
@@ -285,7 +317,9 @@ void add_train(CLI::App& program, Action& action) {
       "  ridgeline train mnist_cnn --data mnist --batch 512 --momentum 0.9 --normalize mnist\n"
       "  ridgeline train mlp --data mnist --validation 1000 --full-batch --iterations 500 --lr "
       "0.1\n"
-      "  ridgeline train mlp --set hidden=64,32 --optimizer adam --target-accuracy 85% --json");
+      "  ridgeline train mlp --set hidden=64,32 --optimizer adam --target-accuracy 85% --json\n"
+      "  ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1\n"
+      "  ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1 --resume");
   command->callback([options, &action] { action = [options] { return run_train(*options); }; });
 }
 

@@ -65,6 +65,7 @@ Json confusion_json(const ConfusionMatrix& matrix, const Dataset& data) {
 
 Json epoch_json(const EpochResult& epoch) {
   return {{"epoch", epoch.epoch},
+          {"learning_rate", epoch.learning_rate},
           {"train_loss", epoch.train_loss},
           {"train_accuracy", epoch.train_accuracy},
           {"test_loss", or_null(epoch.test_loss)},
@@ -131,6 +132,10 @@ std::string header_text(const TrainReport& report) {
   if (config.step.label_smoothing > 0.0) {
     text += fmt::format("           label smoothing {}\n", config.step.label_smoothing);
   }
+  if (config.schedule.changes()) {
+    text += fmt::format("schedule   {}\n", config.schedule.text());
+  }
+  text += report.story;
   text += fmt::format("memory     {} state + {} scratch\n", bytes_text(report.state_bytes),
                       bytes_text(report.scratch_bytes));
   text += fmt::format("set-up     data {}, plans {}\n", duration_text(report.load_seconds),
@@ -140,19 +145,24 @@ std::string header_text(const TrainReport& report) {
 
 std::string table_header(const TrainConfig& config) {
   const std::string names =
-      fmt::format("{:>9}  {:>10}  {:>9}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>9}\n",
-                  config.full_batch ? "iteration" : "epoch", "train loss", "train acc", "test loss",
-                  "test acc", "time", "samples/s", "data wait", "test time");
+      fmt::format("{:>9}  {}{:>10}  {:>9}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>9}\n",
+                  config.full_batch ? "iteration" : "epoch",
+                  config.schedule.changes() ? "        lr  " : "", "train loss", "train acc",
+                  "test loss", "test acc", "time", "samples/s", "data wait", "test time");
   std::string line;
-  for (const int width : {9, 10, 9, 9, 9, 10, 11, 9, 9}) {
+  for (const int width : config.schedule.changes()
+                             ? std::vector<int>{9, 10, 10, 9, 9, 9, 10, 11, 9, 9}
+                             : std::vector<int>{9, 10, 9, 9, 9, 10, 11, 9, 9}) {
     line += (line.empty() ? "" : "  ") + std::string(static_cast<std::size_t>(width), '-');
   }
   return names + line + '\n';
 }
 
-std::string table_row(const EpochResult& epoch) {
-  return fmt::format("{:>9}  {:>10.4f}  {:>9}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>9}{}\n",
-                     epoch.epoch, epoch.train_loss, percent_text(epoch.train_accuracy),
+std::string table_row(const TrainConfig& config, const EpochResult& epoch) {
+  const std::string rate =
+      config.schedule.changes() ? fmt::format("{:>10.4g}  ", epoch.learning_rate) : std::string();
+  return fmt::format("{:>9}  {}{:>10.4f}  {:>9}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>9}{}\n",
+                     epoch.epoch, rate, epoch.train_loss, percent_text(epoch.train_accuracy),
                      epoch.test_loss ? fmt::format("{:.4f}", *epoch.test_loss) : "n/a",
                      percent_or_na(epoch.test_accuracy), duration_text(epoch.seconds),
                      count_text(std::llround(epoch.samples_per_second())),
@@ -218,6 +228,7 @@ std::string train_json(const TrainReport& report) {
       {"last_batch", last_batch_name(config.last_batch)},
       {"optimizer", optimizer_text(config.step.optimizer, config.learning_rate)},
       {"learning_rate", config.learning_rate},
+      {"schedule", config.schedule.text()},
       {"label_smoothing", config.step.label_smoothing},
       {"state_bytes", report.state_bytes},
       {"scratch_bytes", report.scratch_bytes},

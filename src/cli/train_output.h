@@ -25,11 +25,12 @@ struct TrainReport {
   std::string error;                         // why it failed; empty: it did not
   std::optional<ConfusionMatrix> confusion;  // where asked for
   ProviderShares providers;                  // of the training step's time
+  std::string story;                         // what was loaded before; lines, or nothing
 };
 
 [[nodiscard]] std::string header_text(const TrainReport& report);
 [[nodiscard]] std::string table_header(const TrainConfig& config);
-[[nodiscard]] std::string table_row(const EpochResult& epoch);
+[[nodiscard]] std::string table_row(const TrainConfig& config, const EpochResult& epoch);
 [[nodiscard]] std::string summary_text(const TrainReport& report);
 [[nodiscard]] std::string train_json(const TrainReport& report);
 [[nodiscard]] std::string train_csv(const TrainReport& report);

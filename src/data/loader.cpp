@@ -134,16 +134,16 @@ void Loader::work(const std::stop_token& stop) {
   }
 }
 
-void Loader::start_epoch(std::int64_t epoch) {
+void Loader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
   std::unique_lock lock(mutex_);
   end_ = gathered_;  // nothing new is begun
   wake_user_.wait(lock, [this] { return !busy_; });
   epoch_ = epoch;
-  gathered_ = released_ = 0;
+  gathered_ = released_ = first_batch;
   end_ = batches_;
   order_ready_ = false;
   error_ = nullptr;
-  next_index_ = 0;
+  next_index_ = first_batch;
   wait_seconds_ = 0.0;
   wake_thread_.notify_one();
 }

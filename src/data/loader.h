@@ -68,8 +68,8 @@ class Loader {
   // Rows in every epoch, repeated ones included.
   [[nodiscard]] std::int64_t rows() const;
 
-  // Begins an epoch, whether or not the one before was used up.
-  void start_epoch(std::int64_t epoch);
+  // Begins an epoch at one of its batches, whether or not the one before was used up.
+  void start_epoch(std::int64_t epoch, std::int64_t first_batch = 0);
 
   // The next batch, or nothing at the end of the epoch (and before the first start_epoch). Rethrows
   // what went wrong in the thread; the loader then needs a new start_epoch.

@@ -242,16 +242,19 @@ const Backend* by_name(const std::vector<const Backend*>& backends, const std::s
 Preference choose(const Graph& graph, const PlanOptions& options, const PlanRequest& request,
                   Device& device) {
   const std::string key = cache_key(graph, options, device);
-  const std::vector<std::string> cached = load_choice(request.cache, key);
-  if (cached.size() == graph.nodes().size()) {
-    Preference preference;
-    for (const std::string& name : cached) preference.push_back(by_name(options.providers, name));
-    return preference;
-  }
-  Preference preference = Search(graph, options, device).run();
   std::vector<std::string> names;
-  for (const Backend* backend : preference) names.emplace_back(backend->name);
-  store_choice(request.cache, key, names);
+  if (request.choices && request.choices->contains(key)) names = request.choices->at(key);
+  if (names.empty()) names = load_choice(request.cache, key);
+  Preference preference;
+  if (names.size() == graph.nodes().size()) {
+    for (const std::string& name : names) preference.push_back(by_name(options.providers, name));
+  } else {
+    preference = Search(graph, options, device).run();
+    names.clear();
+    for (const Backend* backend : preference) names.emplace_back(backend->name);
+    store_choice(request.cache, key, names);
+  }
+  if (request.choices) (*request.choices)[key] = names;
   return preference;
 }
 

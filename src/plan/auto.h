@@ -4,6 +4,8 @@
 // its choices are cached on disk under a key of graph, device, threads and library versions.
 
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,11 +14,16 @@
 
 namespace ridgeline {
 
+// What `auto` chose: the provider of each op, by the key of graph, device and versions.
+using PlanChoices = std::map<std::string, std::vector<std::string>>;
+
 struct PlanRequest {
   std::string backend = "native";  // a provider's name, or "auto"
   std::vector<std::string> disabled_passes;
   // Where `auto` keeps its choices; empty: nowhere.
-  std::filesystem::path cache;
+  std::filesystem::path cache = {};
+  // Choices that come before those of the cache, and to which those made are added; null: none.
+  std::shared_ptr<PlanChoices> choices = {};
 };
 
 // $XDG_CACHE_HOME/ridgeline/choices.json, or ~/.cache/...

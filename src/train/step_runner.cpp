@@ -5,9 +5,17 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 namespace ridgeline {
+namespace {
+
+std::uint64_t hash_of_bytes(std::span<const std::byte> bytes) {
+  return hash_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+}  // namespace
 
 StepRunner::StepRunner(Device& device, PlanRequest request)
     : request_(std::move(request)), session_(device) {}
@@ -28,8 +36,7 @@ Session::PlanId StepRunner::add_evaluation(const StepSpec& spec) {
   return add(evaluation_graph(spec));
 }
 
-std::vector<std::byte> StepRunner::initial_bytes(const Parameter& parameter) const {
-  const std::vector<double> values = initial_values(parameter, seed_);
+std::vector<std::byte> StepRunner::to_bytes(std::span<const double> values) const {
   std::vector<std::byte> bytes(values.size() * size_of(dtype_));
   if (dtype_ == DType::f64) {
     std::memcpy(bytes.data(), values.data(), bytes.size());
@@ -42,14 +49,61 @@ std::vector<std::byte> StepRunner::initial_bytes(const Parameter& parameter) con
 }
 
 void StepRunner::prepare(std::uint64_t seed) {
-  seed_ = seed;
   session_.prepare();
   for (const Parameter& parameter : parameters_) {
     if (!session_.has(parameter.name)) continue;
-    const std::vector<std::byte> bytes = initial_bytes(parameter);
-    session_.write(parameter.name, bytes);
-    session_.device().synchronize();
+    const std::vector<std::byte> bytes = to_bytes(initial_values(parameter, seed));
+    write_state(parameter.name, bytes);
+    beginnings_[parameter.name] = hash_of_bytes(bytes);
   }
+}
+
+void StepRunner::load(const WeightMatch& match) {
+  for (const WeightMatch::Pair& pair : match.pairs) {
+    const std::vector<float> values = pair.tensor->to_float();
+    const std::vector<std::byte> bytes =
+        to_bytes(std::vector<double>(values.begin(), values.end()));
+    write_state(pair.parameter, bytes);
+    beginnings_[pair.parameter] = hash_of_bytes(bytes);
+  }
+}
+
+StepRunner::NamedTensor StepRunner::read_tensor(const std::string& name, const Shape& shape) const {
+  NamedTensor tensor{name, shape, dtype_, {}};
+  tensor.bytes.resize(static_cast<std::size_t>(shape.elements()) * size_of(dtype_));
+  session_.read(name, tensor.bytes);
+  return tensor;
+}
+
+std::vector<StepRunner::NamedTensor> StepRunner::read_weights() const {
+  std::vector<NamedTensor> tensors;
+  for (const Parameter& parameter : parameters_) {
+    // A plan may leave out what it does not touch.
+    if (session_.has(parameter.name)) {
+      tensors.push_back(read_tensor(parameter.name, parameter.shape));
+    }
+  }
+  return tensors;
+}
+
+std::vector<StepRunner::NamedTensor> StepRunner::read_state() const {
+  std::vector<NamedTensor> tensors = read_weights();
+  for (const Value& value : session_.plan(0).graph->values()) {
+    if (value.role == Role::optimizer_state && value.version_of == kNoValue) {
+      tensors.push_back(read_tensor(value.name, value.spec.shape));
+    }
+  }
+  return tensors;
+}
+
+void StepRunner::write_state(const std::string& name, std::span<const std::byte> bytes) {
+  session_.write(name, bytes);
+  session_.device().synchronize();
+}
+
+void StepRunner::write_totals(const MetricTotals& totals) {
+  session_.write(kMetrics, std::as_bytes(std::span(&totals, 1)));
+  session_.device().synchronize();
 }
 
 void StepRunner::write_batch(const Batch& batch) {
@@ -70,10 +124,8 @@ std::vector<std::string> StepRunner::unchanged_parameters() const {
   std::vector<std::string> names;
   for (const Parameter& parameter : parameters_) {
     if (parameter.role != Role::parameter || parameter.frozen) continue;
-    const std::vector<std::byte> start = initial_bytes(parameter);
-    std::vector<std::byte> now(start.size());
-    session_.read(parameter.name, now);
-    if (now == start) names.push_back(parameter.name);
+    const NamedTensor now = read_tensor(parameter.name, parameter.shape);
+    if (hash_of_bytes(now.bytes) == beginnings_.at(parameter.name)) names.push_back(parameter.name);
   }
   return names;
 }

@@ -4,6 +4,7 @@
 // weights, batches in, totals out. Trainer, benchmarks and verification all run steps through it.
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "data/loader.h"
 #include "plan/auto.h"
 #include "plan/session.h"
+#include "train/match_weights.h"
 #include "train/step_graph.h"
 
 namespace ridgeline {
@@ -38,7 +40,26 @@ class StepRunner {
   [[nodiscard]] MetricTotals totals() const;
   void clear_totals();
 
-  // Names of the trained parameters of which no element differs from its initial value.
+  // Writes a file's weights over the initial ones; f16, bf16 and f64 become the session's type.
+  void load(const WeightMatch& match);
+
+  // A value of the session's state with its elements.
+  struct NamedTensor {
+    std::string name;
+    Shape shape;
+    DType dtype = DType::f32;
+    std::vector<std::byte> bytes;
+  };
+  // All that a network is: parameters and running statistics.
+  [[nodiscard]] std::vector<NamedTensor> read_weights() const;
+  // All that a training goes on from: the same and the optimizer's state. REQUIRES: a training
+  // plan.
+  [[nodiscard]] std::vector<NamedTensor> read_state() const;
+  void write_state(const std::string& name, std::span<const std::byte> bytes);
+  // Running totals, to go on with in the middle of an epoch.
+  void write_totals(const MetricTotals& totals);
+
+  // Names of the trained parameters of which no element differs from what they began with.
   [[nodiscard]] std::vector<std::string> unchanged_parameters() const;
 
   [[nodiscard]] Session& session() { return session_; }
@@ -49,14 +70,15 @@ class StepRunner {
 
  private:
   Session::PlanId add(StepGraph step);
-  [[nodiscard]] std::vector<std::byte> initial_bytes(const Parameter& parameter) const;
+  [[nodiscard]] std::vector<std::byte> to_bytes(std::span<const double> values) const;
+  [[nodiscard]] NamedTensor read_tensor(const std::string& name, const Shape& shape) const;
 
   PlanRequest request_;
   Session session_;
   std::vector<Parameter> parameters_;
-  std::vector<ValueId> logits_;  // one for each plan
+  std::vector<ValueId> logits_;                      // one for each plan
+  std::map<std::string, std::uint64_t> beginnings_;  // hashes of the parameters' first values
   DType dtype_ = DType::f32;
-  std::uint64_t seed_ = 0;
 };
 
 // Elements of the trained parameters; running statistics are none.

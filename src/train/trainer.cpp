@@ -93,6 +93,10 @@ void check_train_config(const TrainConfig& config, const Split& data) {
     bad_input("evaluation every {} epochs: must be at least 1", config.eval_every);
   }
   check_amount("learning rate", config.learning_rate);
+  check_schedule(config.schedule, config.epochs);
+  if (config.checkpoint_every < 0) {
+    bad_input("a checkpoint every {} steps: must be at least 1", config.checkpoint_every);
+  }
   if (!(config.step.label_smoothing >= 0.0 && config.step.label_smoothing <= 1.0)) {
     bad_input("label smoothing {}: must lie between 0 and 1", config.step.label_smoothing);
   }
@@ -217,7 +221,9 @@ class Trainer::Run {
         config_(trainer.config_),
         runner_(*trainer.runner_),
         observer_(observer),
-        steps_in_epoch_(trainer.loader_ == nullptr ? 1 : trainer.loader_->batches()) {}
+        steps_in_epoch_(trainer.loader_ == nullptr ? 1 : trainer.loader_->batches()),
+        progress_(trainer.progress_),
+        seconds_before_(progress_.result.total_seconds) {}
 
   TrainResult go() {
     if (config_.full_batch) {
@@ -231,18 +237,26 @@ class Trainer::Run {
                            : config_.epochs;
     result_.epochs.reserve(static_cast<std::size_t>(std::min<std::int64_t>(reports, 100'000)));
     start_ = Clock::now();
-    for (std::int64_t epoch = 0; epoch < config_.epochs && !finished();) {
-      EpochResult done = config_.full_batch ? train_iterations(epoch) : train_epoch(epoch);
-      epoch = done.epoch;
-      finish(std::move(done));
+    while (progress_.epoch < config_.epochs && !finished()) {
+      finish(config_.full_batch ? train_iterations() : train_epoch());
     }
-    result_.steps = steps_done_;
-    result_.training_seconds = training_seconds_;
-    result_.total_seconds = seconds_since(start_);
-    return std::move(result_);
+    result_.total_seconds = total_seconds();
+    return result_;
   }
 
  private:
+  [[nodiscard]] double total_seconds() const { return seconds_before_ + seconds_since(start_); }
+
+  void checkpoint() {
+    result_.total_seconds = total_seconds();
+    observer_.on_checkpoint(progress_);
+  }
+  // Within an epoch; what ends an epoch is saved after its evaluation.
+  [[nodiscard]] bool checkpoint_due() const {
+    return config_.checkpoint_every > 0 && result_.steps % config_.checkpoint_every == 0 &&
+           !result_.interrupted;
+  }
+
   [[nodiscard]] bool finished() const { return result_.interrupted || result_.target.has_value(); }
 
   // Measures a stretch of training, with the very first step apart.
@@ -255,7 +269,7 @@ class Trainer::Run {
 
   void count(Stretch& stretch, std::int64_t rows, double waited) {
     stretch.samples += rows;
-    if (steps_done_ != 1) return;
+    if (result_.steps != 1) return;
     stretch.first_seconds = result_.first_step_seconds = seconds_since(stretch.start);
     stretch.first_samples = rows;
     stretch.first_wait = waited;
@@ -263,23 +277,29 @@ class Trainer::Run {
 
   EpochResult result_of(const Stretch& stretch, std::int64_t epoch, double waited) {
     const double all = seconds_since(stretch.start);
-    training_seconds_ += all;
-    EpochResult result{.epoch = epoch};
+    result_.training_seconds += all;
+    EpochResult result{.epoch = epoch, .learning_rate = rate_of(epoch - 1)};
     const bool only_first = stretch.samples == stretch.first_samples;
     result.seconds = only_first ? all : all - stretch.first_seconds;
     result.samples = only_first ? stretch.samples : stretch.samples - stretch.first_samples;
     result.data_wait_seconds = only_first ? waited : waited - stretch.first_wait;
-    result.train_loss = totals_.loss / totals_.rows;
-    result.train_accuracy = totals_.top1 / totals_.rows;
+    const MetricTotals& totals = progress_.totals;
+    result.train_loss = totals.loss / totals.rows;
+    result.train_accuracy = totals.top1 / totals.rows;
     result.complete = !result_.interrupted;
     return result;
   }
 
-  EpochResult train_epoch(std::int64_t epoch) {
+  EpochResult train_epoch() {
     Loader& loader = *trainer_.loader_;
-    clear_totals();
+    const std::int64_t epoch = progress_.epoch;
+    if (progress_.step_in_epoch == 0) {
+      clear_totals();
+    } else {
+      runner_.write_totals(progress_.totals);
+    }
     Stretch stretch;
-    loader.start_epoch(epoch);
+    loader.start_epoch(epoch, progress_.step_in_epoch);
     while (!result_.interrupted) {
       const std::optional<Batch> batch = loader.next();
       if (!batch) break;
@@ -287,68 +307,82 @@ class Trainer::Run {
       const bool full = batch->rows == config_.step.batch;
       step(full ? trainer_.plans_.train : *trainer_.plans_.train_rest, batch->rows, epoch);
       count(stretch, batch->rows, loader.wait_seconds());
+      progress_.step_in_epoch = batch->index + 1;
       report_step(epoch, batch->index + 1);
+      if (checkpoint_due() && progress_.step_in_epoch < steps_in_epoch_) checkpoint();
     }
-    return result_of(stretch, epoch + 1, loader.wait_seconds());
+    EpochResult done = result_of(stretch, epoch + 1, loader.wait_seconds());
+    // Before the evaluation, which clears the totals that a checkpoint keeps.
+    if (result_.interrupted) checkpoint();
+    return done;
   }
 
-  EpochResult train_iterations(std::int64_t first) {
-    const std::int64_t last = std::min(first + config_.eval_every, config_.epochs);
+  // Up to the next report.
+  EpochResult train_iterations() {
+    const std::int64_t pace = config_.eval_every;
+    const std::int64_t last = std::min((progress_.epoch / pace + 1) * pace, config_.epochs);
     Stretch stretch;
-    std::int64_t iteration = first;
-    while (iteration < last && !result_.interrupted) {
+    while (progress_.epoch < last && !result_.interrupted) {
       clear_totals();
-      step(trainer_.plans_.train, config_.step.batch, iteration);
+      step(trainer_.plans_.train, config_.step.batch, progress_.epoch);
       count(stretch, config_.step.batch, 0.0);
-      report_step(iteration, 1);
-      ++iteration;
+      report_step(progress_.epoch, 1);
+      ++progress_.epoch;
+      if (checkpoint_due() && progress_.epoch < last) checkpoint();
     }
-    return result_of(stretch, iteration, 0.0);
+    EpochResult done = result_of(stretch, progress_.epoch, 0.0);
+    if (result_.interrupted) checkpoint();
+    return done;
   }
 
   void clear_totals() {
     runner_.clear_totals();
-    totals_ = {};
+    progress_.totals = {};
+  }
+
+  [[nodiscard]] double rate_of(std::int64_t epoch) const {
+    return learning_rate_at(config_.schedule, config_.learning_rate, epoch, config_.epochs);
   }
 
   void step(Session::PlanId plan, std::int64_t rows, std::int64_t epoch) {
     Session& session = runner_.session();
-    session.step_state() = {.learning_rate = config_.learning_rate,
-                            .optimizer_step = steps_done_ + 1,
+    session.step_state() = {.learning_rate = rate_of(epoch),
+                            .optimizer_step = result_.steps + 1,
                             .seed = config_.seed,
-                            .random_step = steps_done_,
+                            .random_step = result_.steps,
                             .epoch = epoch,
                             .valid_rows = rows};
     session.run(plan);
-    ++steps_done_;
-    const MetricTotals before = totals_;
-    totals_ = runner_.totals();
-    const double loss = (totals_.loss - before.loss) / (totals_.rows - before.rows);
+    ++result_.steps;
+    const MetricTotals before = progress_.totals;
+    progress_.totals = runner_.totals();
+    const double loss =
+        (progress_.totals.loss - before.loss) / (progress_.totals.rows - before.rows);
     if (!std::isfinite(loss)) stop_for_loss(loss, epoch);
-    loss_ = loss;
+    progress_.loss = loss;
   }
 
   void report_step(std::int64_t epoch, std::int64_t step_in_epoch) {
     observer_.on_step({.epoch = epoch + 1,
                        .step = step_in_epoch,
                        .steps_in_epoch = steps_in_epoch_,
-                       .done = steps_done_,
+                       .done = result_.steps,
                        .total = config_.epochs * steps_in_epoch_,
-                       .loss = loss_});
+                       .loss = progress_.loss});
     result_.interrupted = observer_.stop();
   }
 
   [[nodiscard]] std::string likely_cause() const {
     return fmt::format(
-        "The last finite loss was {:.6g}; the learning rate {} is likely too high: try {}", loss_,
-        config_.learning_rate, config_.learning_rate / 10.0);
+        "The last finite loss was {:.6g}; the learning rate {} is likely too high: try {}",
+        progress_.loss, config_.learning_rate, config_.learning_rate / 10.0);
   }
 
   [[noreturn]] void stop_for_loss(double loss, std::int64_t epoch) const {
     const std::string where = config_.full_batch
-                                  ? fmt::format("iteration {}", steps_done_)
-                                  : fmt::format("step {} (epoch {})", steps_done_, epoch + 1);
-    if (steps_done_ == 1) {
+                                  ? fmt::format("iteration {}", result_.steps)
+                                  : fmt::format("step {} (epoch {})", result_.steps, epoch + 1);
+    if (result_.steps == 1) {
       fail(
           "the loss is {} at {}, before any update: the initial weights or the normalised input "
           "are not finite or far too large; check the normalisation and the initialisation",
@@ -365,7 +399,15 @@ class Trainer::Run {
     if (evaluated) evaluate(epoch);
     result_.epochs.push_back(epoch);
     observer_.on_epoch(epoch);
-    if (epoch.complete) look_for_trouble(epoch);
+    if (!epoch.complete) return;
+    progress_.epoch = epoch.epoch;
+    progress_.step_in_epoch = 0;
+    if (epoch.test_accuracy &&
+        (!progress_.best || *epoch.test_accuracy > progress_.best->accuracy)) {
+      progress_.best = {epoch.epoch, *epoch.test_accuracy};
+    }
+    look_for_trouble(epoch);
+    checkpoint();
   }
 
   [[nodiscard]] bool quick_to_evaluate(const EpochResult& epoch) const {
@@ -384,8 +426,8 @@ class Trainer::Run {
     epoch.evaluation_seconds = test.seconds;
     if (config_.target_accuracy && test.accuracy >= *config_.target_accuracy) {
       result_.target = TargetReached{.epoch = epoch.epoch,
-                                     .training_seconds = training_seconds_,
-                                     .total_seconds = seconds_since(start_)};
+                                     .training_seconds = result_.training_seconds,
+                                     .total_seconds = total_seconds()};
     }
   }
 
@@ -405,10 +447,10 @@ class Trainer::Run {
                        epoch.test_accuracy ? "test" : "train", unit, epoch.epoch, percent(accuracy),
                        percent(chance)));
     }
-    if (!first && !still_unchanged_) return;
+    if (!first && !progress_.still_unchanged) return;
     const std::vector<std::string> unchanged = runner_.unchanged_parameters();
-    still_unchanged_ = !unchanged.empty();
-    if (still_unchanged_) {
+    progress_.still_unchanged = !unchanged.empty();
+    if (progress_.still_unchanged) {
       warn(fmt::format("parameters that never changed up to {} {}: {}", unit, epoch.epoch,
                        joined(unchanged, ", ")));
     }
@@ -424,13 +466,10 @@ class Trainer::Run {
   StepRunner& runner_;
   TrainObserver& observer_;
   std::int64_t steps_in_epoch_;
-  TrainResult result_;
+  TrainProgress progress_;
+  TrainResult& result_ = progress_.result;
   Clock::time_point start_;
-  std::int64_t steps_done_ = 0;
-  double training_seconds_ = 0.0;
-  MetricTotals totals_;
-  double loss_ = 0.0;  // of the last step
-  bool still_unchanged_ = true;
+  double seconds_before_;  // of the trainings that this one goes on from
 };
 
 TrainResult Trainer::train(TrainObserver& observer) { return Run(*this, observer).go(); }

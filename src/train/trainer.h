@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "data/loader.h"
 #include "train/metrics.h"
+#include "train/schedule.h"
 #include "train/step_runner.h"
 
 namespace ridgeline {
@@ -23,6 +24,7 @@ struct TrainConfig {
   // The whole training set is one batch that stays on the device: an epoch is one iteration.
   bool full_batch = false;
   double learning_rate = 0.01;
+  Schedule schedule;
   std::uint64_t seed = 0;
   LastBatch last_batch = LastBatch::smaller;
   std::int64_t eval_batch = 0;  // 0: as in training
@@ -30,6 +32,8 @@ struct TrainConfig {
   // are reported at the same pace.
   std::int64_t eval_every = 1;
   std::optional<double> target_accuracy;  // training ends when a test reaches it
+  // Steps between two calls of on_checkpoint within an epoch; 0: only between epochs.
+  std::int64_t checkpoint_every = 0;
 };
 
 // Throws bad_input for what no training can be done with.
@@ -37,7 +41,8 @@ void check_train_config(const TrainConfig& config, const Split& data);
 
 // One epoch, or in full-batch mode the iterations since the last report.
 struct EpochResult {
-  std::int64_t epoch = 0;                         // from 1
+  std::int64_t epoch = 0;  // from 1
+  double learning_rate = 0.0;
   double train_loss = 0.0, train_accuracy = 0.0;  // full batch: of the last iteration alone
   std::optional<double> test_loss = {}, test_accuracy = {};
   std::int64_t samples = 0;  // trained in `seconds`
@@ -68,6 +73,21 @@ struct TrainResult {
   std::vector<std::string> warnings;
 };
 
+// Where a training stands between two steps: with the session's state, all that it takes to go on.
+struct TrainProgress {
+  std::int64_t epoch = 0;          // complete ones; in full-batch mode iterations
+  std::int64_t step_in_epoch = 0;  // steps done of the epoch under way
+  TrainResult result;              // so far
+  MetricTotals totals;             // of the epoch under way
+  double loss = 0.0;               // of the last step
+  struct Best {
+    std::int64_t epoch = 0;
+    double accuracy = 0.0;  // on the test part
+  };
+  std::optional<Best> best;
+  bool still_unchanged = true;  // parameters were found to be so, or not yet looked at
+};
+
 struct StepProgress {
   std::int64_t epoch = 0;                     // from 1
   std::int64_t step = 0, steps_in_epoch = 0;  // from 1
@@ -81,6 +101,9 @@ class TrainObserver {
   virtual void on_step(const StepProgress&) {}
   virtual void on_epoch(const EpochResult&) {}
   virtual void on_warning(const std::string&) {}
+  // The state may be saved here: after every epoch, every `checkpoint_every` steps, and when the
+  // training is interrupted.
+  virtual void on_checkpoint(const TrainProgress&) {}
   // Asked after every step: true ends the training there.
   [[nodiscard]] virtual bool stop() { return false; }
 };
@@ -90,8 +113,11 @@ class Trainer {
   // REQUIRES: `data` outlives the trainer. An empty test part means no evaluation.
   Trainer(TrainConfig config, const Split& data, std::unique_ptr<Device> device);
 
-  // Trains once, from the initial weights. Throws a failure when the loss is no finite number; the
-  // observer has seen all epochs before.
+  // Makes train() go on from there; the session's state must be what it was then.
+  void go_on_from(const TrainProgress& progress) { progress_ = progress; }
+
+  // Trains once. Throws a failure when the loss is no finite number; the observer has seen all
+  // epochs before.
   TrainResult train(TrainObserver& observer);
 
   // Every test sample counts exactly once. REQUIRES: the test part is not empty.
@@ -126,6 +152,7 @@ class Trainer {
   std::unique_ptr<Loader> loader_, test_loader_;
   std::vector<std::int32_t> sample_numbers_;  // of the full batch
   Plans plans_;
+  TrainProgress progress_;
   double setup_seconds_ = 0.0;
 };
 

@@ -1,0 +1,116 @@
+#include "cli/train_checkpoint.h"
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/output.h"
+
+namespace ridgeline::cli {
+
+void add_checkpoint_options(CLI::App& command, CheckpointOptions& options) {
+  command
+      .add_option("--weights", options.weights,
+                  "Begin with the weights of a .safetensors, .pth or .pt file; a last layer for "
+                  "another number of classes begins anew")
+      ->type_name("FILE");
+  command
+      .add_option("--checkpoint", options.folder,
+                  "Save a checkpoint there after every epoch and when interrupted")
+      ->type_name("DIR");
+  command.add_option("--checkpoint-every", options.every, "Save one every N steps too")
+      ->type_name("N");
+  command.add_flag("--resume", options.resume,
+                   "Go on from the last checkpoint in the folder, bit for bit");
+}
+
+TrainCheckpoints::TrainCheckpoints(const CheckpointOptions& options) : options_(options) {
+  if (options.every && *options.every < 1) {
+    bad_input("--checkpoint-every {}: must be at least 1", *options.every);
+  }
+  if (options.folder.empty()) {
+    if (options.every) bad_input("--checkpoint-every needs --checkpoint DIR");
+    if (options.resume) bad_input("--resume needs --checkpoint DIR");
+    return;
+  }
+  if (options.resume && !options.weights.empty()) {
+    bad_input("--weights and --resume exclude each other: a checkpoint has its own weights");
+  }
+  const bool there = has_checkpoint(options.folder);
+  if (options.resume && !there) {
+    bad_input("{}: holds no checkpoint to resume; without --resume a training begins",
+              options.folder);
+  }
+  if (!options.resume && there) {
+    bad_input("{}: holds a checkpoint; --resume goes on from it, another folder begins anew",
+              options.folder);
+  }
+  writer_ = std::make_unique<CheckpointWriter>(options.folder);
+  if (options.resume) resumed_ = read_last_checkpoint(options.folder);
+}
+
+void TrainCheckpoints::configure(TrainConfig& config, const Split& data) {
+  if (!writer_) return;
+  config.checkpoint_every = options_.every.value_or(0);
+  config.plan.choices = std::make_shared<PlanChoices>();
+  if (!resumed_) return;
+  TrainConfig compared = config;
+  if (config.full_batch) compared.step.batch = data.train.count();
+  const auto changed = differences(resumed_->settings, settings_of(compared, data));
+  if (!changed.empty()) {
+    bad_input("{}: cannot be resumed with other settings:\n  {}", options_.folder,
+              joined(changed, "\n  "));
+  }
+  if (config.epochs < resumed_->progress.epoch) {
+    bad_input("{}: {} epochs are done, more than the {} asked for", options_.folder,
+              resumed_->progress.epoch, config.epochs);
+  }
+  *config.plan.choices = resumed_->choices;
+  for (const std::string& change : differences(resumed_->surroundings, surroundings_of(compared))) {
+    message(fmt::format("note: not bit for bit, {}\n", change));
+  }
+}
+
+void TrainCheckpoints::load(Trainer& trainer) {
+  if (resumed_) {
+    restore(*resumed_, trainer);
+    const TrainProgress& progress = resumed_->progress;
+    story_ = fmt::format("resumed    {} after {} {}{}, {} steps\n", resumed_->folder.string(),
+                         progress.epoch, trainer.config().full_batch ? "iterations" : "epochs",
+                         progress.step_in_epoch > 0
+                             ? fmt::format(" and {} steps", progress.step_in_epoch)
+                             : std::string(),
+                         count_text(progress.result.steps));
+    return;
+  }
+  if (options_.weights.empty()) return;
+  const WeightFile file = open_weights(options_.weights);
+  StepRunner& runner = trainer.runner();
+  const WeightMatch match = match_weights(
+      runner.parameters(), file, {.model = trainer.config().step.model.name, .new_head = true});
+  runner.load(match);
+  story_ = fmt::format("weights    {} ({}), {} tensors loaded\n", options_.weights, file.format,
+                       match.pairs.size());
+  if (!match.kept.empty()) {
+    story_ += fmt::format("new head   {}\n", joined(match.kept, ", "));
+  }
+}
+
+std::string TrainCheckpoints::save(Trainer& trainer, const Split& data,
+                                   const TrainProgress& progress) {
+  failed_ = false;
+  if (!writer_) return {};
+  try {
+    writer_->write(trainer, data, progress);
+    return {};
+  } catch (const Error& error) {
+    failed_ = true;
+    return fmt::format("no checkpoint was saved, the former one stays: {}", error.what());
+  }
+}
+
+std::vector<EpochResult> TrainCheckpoints::former_epochs() const {
+  return resumed_ ? resumed_->progress.result.epochs : std::vector<EpochResult>();
+}
+
+}  // namespace ridgeline::cli

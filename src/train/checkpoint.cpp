@@ -1,0 +1,338 @@
+#include "train/checkpoint.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "backends/registry.h"
+#include "base/durable_file.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "train/checkpoint_json.h"
+#include "train/safetensors.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLast = "LAST";
+constexpr const char* kLock = "LOCK";
+constexpr const char* kTensors = "state.safetensors";
+constexpr const char* kState = "state.json";
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr int kReadAttempts = 5;
+
+// FNV-1a over words: quick enough for a whole training set.
+class WordHash {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    while (bytes.size() >= sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes.data(), sizeof(word));
+      mix(word);
+      bytes = bytes.subspan(sizeof(word));
+    }
+    for (const std::byte byte : bytes) mix(static_cast<std::uint64_t>(byte));
+  }
+  [[nodiscard]] std::uint64_t value() const { return hash_; }
+
+ private:
+  void mix(std::uint64_t word) {
+    hash_ = (hash_ ^ word) * 0x100000001B3ULL;
+    hash_ ^= hash_ >> 29;  // words, unlike bytes, would leave the low bits unmixed
+  }
+  std::uint64_t hash_ = 0xCBF29CE484222325ULL;
+};
+
+std::string fingerprint(const Split& data) {
+  WordHash hash;
+  for (const Dataset* part : {&data.train, &data.test}) {
+    hash.add(std::as_bytes(std::span(part->labels)));
+    hash.add(std::as_bytes(std::span(part->pixels)));
+  }
+  return fmt::format("{:016x}", hash.value());
+}
+
+std::string numbers_text(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double number : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", number);
+  return text;
+}
+
+std::string optimizer_settings(const OptimizerAttributes& optimizer) {
+  if (const auto* sgd = std::get_if<SgdAttributes>(&optimizer)) {
+    return fmt::format("sgd, momentum {}, weight decay {}{}", sgd->momentum, sgd->weight_decay,
+                       sgd->nesterov ? ", nesterov" : "");
+  }
+  const auto& adam = std::get<AdamAttributes>(optimizer);
+  return fmt::format("{}, betas {} and {}, epsilon {}, weight decay {}",
+                     adam.decoupled ? "adamw" : "adam", adam.beta1, adam.beta2, adam.epsilon,
+                     adam.weight_decay);
+}
+
+std::string last_batch_text(LastBatch policy) {
+  return policy == LastBatch::smaller ? "smaller" : policy == LastBatch::drop ? "drop" : "repeat";
+}
+
+std::string read_text(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) bad_input("{}: cannot be opened: {}", path.string(), std::strerror(errno));
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+// "checkpoint-000012" -> 12; nothing for any other name.
+std::optional<std::int64_t> number_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+std::string last_name(const fs::path& folder) {
+  std::string name = read_text(folder / kLast);
+  while (name.ends_with('\n')) name.pop_back();
+  if (!number_of(name)) {
+    bad_input("{}: broken: it should name a checkpoint", (folder / kLast).string());
+  }
+  return name;
+}
+
+Checkpoint read_checkpoint(const fs::path& folder) {
+  Checkpoint checkpoint = parse_checkpoint(read_text(folder / kState), (folder / kState).string());
+  checkpoint.folder = folder;
+  checkpoint.tensors = open_weights(folder / kTensors);
+  return checkpoint;
+}
+
+// A training that goes on meanwhile removes old checkpoints: then there is a newer one.
+template <typename Read>
+Checkpoint read_while_written(const fs::path& folder, Read read) {
+  if (!has_checkpoint(folder)) {
+    bad_input("{}: holds no checkpoint", folder.string());
+  }
+  for (int attempt = 1;; ++attempt) {
+    const std::string name = last_name(folder);
+    try {
+      return read(name);
+    } catch (const Error&) {
+      if (attempt == kReadAttempts || last_name(folder) == name) throw;
+    }
+  }
+}
+
+WeightType weight_type(DType dtype) {
+  ensure(dtype == DType::f32 || dtype == DType::f64, "state is kept in f32 or f64, not {}",
+         name_of(dtype));
+  return dtype == DType::f32 ? WeightType::f32 : WeightType::f64;
+}
+
+void write_tensors(const fs::path& path, const std::vector<StepRunner::NamedTensor>& state) {
+  std::vector<WeightTensor> tensors;
+  for (const StepRunner::NamedTensor& value : state) {
+    WeightTensor tensor{value.name, weight_type(value.dtype), {}, value.bytes};
+    for (int axis = 0; axis < value.shape.rank(); ++axis) tensor.dims.push_back(value.shape[axis]);
+    tensors.push_back(std::move(tensor));
+  }
+  write_safetensors(path, tensors);
+}
+
+void write_text(const fs::path& path, std::string_view text) {
+  DurableFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+// All that is neither last nor best, and what a killed training left half-written.
+void remove_others(const fs::path& folder, const std::string& last, const std::string& best) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kPrefix) && name != last && name != best) {
+      fs::remove_all(entry.path(), ignored);
+    }
+  }
+}
+
+std::int64_t next_number(const fs::path& folder) {
+  std::int64_t number = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    number = std::max(number, number_of(entry.path().filename().string()).value_or(0));
+  }
+  return number + 1;
+}
+
+}  // namespace
+
+Settings settings_of(const TrainConfig& config, const Split& data) {
+  const StepSpec& step = config.step;
+  Settings settings = {
+      {"model", step.model.name},
+      {"image", fmt::format("{}x{}x{}", step.model.channels, step.model.height, step.model.width)},
+      {"classes", fmt::format("{}", step.model.classes)},
+      {"init", step.model.init == InitScheme::he ? "he" : "pytorch"},
+      {"batch", fmt::format("{}", step.batch)},
+      {"full batch", config.full_batch ? "yes" : "no"},
+      {"last batch", last_batch_text(config.last_batch)},
+      {"normalisation", numbers_text(step.mean) + '/' + numbers_text(step.deviation)},
+      {"flip", step.flip ? "yes" : "no"},
+      {"label smoothing", fmt::format("{}", step.label_smoothing)},
+      {"optimizer", optimizer_settings(step.optimizer)},
+      {"learning rate", fmt::format("{}", config.learning_rate)},
+      {"schedule", config.schedule.text()},
+      {"precision", std::string(name_of(step.dtype))},
+      {"seed", fmt::format("{}", config.seed)},
+      {"data", data.train.name},
+      {"training samples", fmt::format("{}", data.train.count())},
+      {"test samples", fmt::format("{}", data.test.count())},
+      {"contents of the data", fingerprint(data)}};
+  for (const auto& [name, value] : step.model.options) settings["option " + name] = value;
+  // More epochs than before are welcome, unless the rates so far would have been others.
+  if (config.schedule.kind == Schedule::Kind::cosine) {
+    settings["epochs (of the cosine schedule)"] = fmt::format("{}", config.epochs);
+  }
+  return settings;
+}
+
+Settings surroundings_of(const TrainConfig& config) {
+  Settings settings = {{"backend", config.plan.backend},
+                       {"passes switched off", joined(config.plan.disabled_passes, ", ")},
+                       {"threads", fmt::format("{}", thread_count())}};
+  for (const Backend* backend : all_backends()) {
+    if (backend->unavailable().empty()) {
+      settings[fmt::format("version of {}", backend->name)] = backend->version();
+    }
+  }
+  return settings;
+}
+
+std::vector<std::string> differences(const Settings& saved, const Settings& now) {
+  std::vector<std::string> list;
+  const auto text = [](const Settings& settings, const std::string& name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? std::string("not set")
+           : found->second.empty() ? std::string("none")
+                                   : found->second;
+  };
+  Settings all = saved;
+  all.insert(now.begin(), now.end());
+  for (const auto& [name, value] : all) {
+    const std::string before = text(saved, name), after = text(now, name);
+    if (before != after) {
+      list.push_back(fmt::format("{}: {} in the checkpoint, {} now", name, before, after));
+    }
+  }
+  return list;
+}
+
+bool has_checkpoint(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / kLast, ignored);
+}
+
+Checkpoint read_last_checkpoint(const fs::path& folder) {
+  return read_while_written(
+      folder, [&](const std::string& last) { return read_checkpoint(folder / last); });
+}
+
+Checkpoint read_best_checkpoint(const fs::path& folder) {
+  return read_while_written(folder, [&](const std::string& last) {
+    const Checkpoint newest = read_checkpoint(folder / last);
+    if (!number_of(newest.best)) {
+      bad_input("{}: holds no best checkpoint: no epoch has been tested yet", folder.string());
+    }
+    return read_checkpoint(folder / newest.best);
+  });
+}
+
+void restore(const Checkpoint& checkpoint, Trainer& trainer) {
+  StepRunner& runner = trainer.runner();
+  const std::vector<StepRunner::NamedTensor> state = runner.read_state();
+  const std::string where = checkpoint.tensors.path.string();
+  for (const StepRunner::NamedTensor& value : state) {
+    const WeightTensor* tensor = checkpoint.tensors.find(value.name);
+    if (tensor == nullptr) bad_input("{}: '{}' is missing", where, value.name);
+    if (tensor->type != weight_type(value.dtype) || tensor->bytes.size() != value.bytes.size()) {
+      bad_input("{}: '{}' is {}, expected {} {}", where, value.name, tensor->text(),
+                value.shape.text(), name_of(value.dtype));
+    }
+  }
+  for (const StepRunner::NamedTensor& value : state) {
+    runner.write_state(value.name, checkpoint.tensors.find(value.name)->bytes);
+  }
+  trainer.go_on_from(checkpoint.progress);
+}
+
+CheckpointWriter::CheckpointWriter(fs::path folder) : folder_(std::move(folder)) {
+  std::error_code error;
+  made_ = fs::create_directories(folder_, error);
+  if (error) bad_input("{}: cannot be made: {}", folder_.string(), error.message());
+  const fs::path lock = folder_ / kLock;
+  lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0) bad_input("{}: cannot be written: {}", folder_.string(), std::strerror(errno));
+  // The system takes the lock back when the program ends, however it ends.
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    close(lock_);
+    bad_input("{}: another training is writing its checkpoints there", folder_.string());
+  }
+  if (has_checkpoint(folder_)) best_ = read_last_checkpoint(folder_).best;
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  // A training that never began leaves nothing behind.
+  std::error_code ignored;
+  if (!has_checkpoint(folder_)) {
+    fs::remove(folder_ / kLock, ignored);
+    if (made_) fs::remove(folder_, ignored);
+  }
+  close(lock_);
+}
+
+void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainProgress& progress) {
+  const std::string name = fmt::format("{}{:06}", kPrefix, next_number(folder_));
+  const fs::path part = folder_ / (name + ".part");
+  const bool is_best =
+      progress.best && progress.step_in_epoch == 0 && progress.best->epoch == progress.epoch;
+  if (!settings_) settings_ = settings_of(trainer.config(), data);
+  Checkpoint checkpoint;
+  checkpoint.model = trainer.config().step.model;
+  checkpoint.settings = *settings_;
+  checkpoint.surroundings = surroundings_of(trainer.config());
+  checkpoint.progress = progress;
+  checkpoint.best = is_best ? name : best_;
+  if (trainer.config().plan.choices) checkpoint.choices = *trainer.config().plan.choices;
+  try {
+    fs::remove_all(part);
+    fs::create_directory(part);
+    write_tensors(part / kTensors, trainer.runner().read_state());
+    write_text(part / kState, checkpoint_text(checkpoint));
+    fs::rename(part, folder_ / name);
+    sync_folder(folder_);
+    write_text(folder_ / kLast, name + '\n');
+  } catch (const fs::filesystem_error& error) {
+    std::error_code ignored;
+    fs::remove_all(part, ignored);
+    fail("{}: cannot be written: {}", folder_.string(), error.code().message());
+  } catch (const Error&) {
+    std::error_code ignored;
+    fs::remove_all(part, ignored);
+    throw;
+  }
+  best_ = checkpoint.best;
+  remove_others(folder_, name, best_);
+}
+
+}  // namespace ridgeline

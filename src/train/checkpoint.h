@@ -1,0 +1,75 @@
+#pragma once
+
+// A folder of checkpoints, from which a training goes on bit for bit.
+//
+//   DIR/LAST                 the name of the newest whole checkpoint
+//   DIR/checkpoint-000012/   state.safetensors: parameters, running statistics, optimizer state
+//                            state.json: what was trained, how far, the best result and where it is
+//
+// A checkpoint is written under another name, flushed, renamed, and only then named in LAST; those
+// that are neither last nor best go away after that. Killed at any moment, the folder has a whole
+// checkpoint.
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/trainer.h"
+#include "train/weight_file.h"
+
+namespace ridgeline {
+
+// What a training depends on, by name, as text: equal texts give equal trainings.
+using Settings = std::map<std::string, std::string>;
+
+// What must be the same in a training that goes on.
+[[nodiscard]] Settings settings_of(const TrainConfig& config, const Split& data);
+// What must be the same for equal bits: backend, threads, versions of the providers.
+[[nodiscard]] Settings surroundings_of(const TrainConfig& config);
+
+// "batch: 64 in the checkpoint, 32 now", one for each that differs.
+[[nodiscard]] std::vector<std::string> differences(const Settings& saved, const Settings& now);
+
+struct Checkpoint {
+  std::filesystem::path folder;
+  ModelConfig model;
+  Settings settings, surroundings;
+  TrainProgress progress;
+  std::string best;  // the folder's name; empty: none yet
+  PlanChoices choices;
+  WeightFile tensors;
+};
+
+// Throw bad_input when there is none or it is broken.
+[[nodiscard]] Checkpoint read_last_checkpoint(const std::filesystem::path& folder);
+[[nodiscard]] Checkpoint read_best_checkpoint(const std::filesystem::path& folder);
+[[nodiscard]] bool has_checkpoint(const std::filesystem::path& folder);
+
+// Puts a trainer where the checkpoint was written: its next train() goes on from there. Bad_input
+// when a tensor is missing or of another size; then nothing was written.
+void restore(const Checkpoint& checkpoint, Trainer& trainer);
+
+// A training's hold on its folder.
+class CheckpointWriter {
+ public:
+  // Makes the folder where it is not there. Bad_input when that cannot be, or when another training
+  // writes there.
+  explicit CheckpointWriter(std::filesystem::path folder);
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // A failure leaves the former checkpoint as it was.
+  void write(Trainer& trainer, const Split& data, const TrainProgress& progress);
+
+ private:
+  std::filesystem::path folder_;
+  bool made_ = false;  // by us
+  int lock_ = -1;
+  std::string best_;
+  std::optional<Settings> settings_;  // of the data and the configuration, which do not change
+};
+
+}  // namespace ridgeline

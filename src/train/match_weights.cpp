@@ -1,0 +1,162 @@
+#include "train/match_weights.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "train/step_graph.h"
+
+namespace ridgeline {
+namespace {
+
+using TensorsByName = std::map<std::string, const WeightTensor*, std::less<>>;
+
+std::vector<std::int64_t> dims_of(const Shape& shape) {
+  std::vector<std::int64_t> dims;
+  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+  return dims;
+}
+
+std::string layer_of(std::string_view name) { return std::string(name.substr(0, name.rfind('.'))); }
+
+TensorsByName tensors_by_name(const WeightFile& file) {
+  TensorsByName tensors;
+  for (const WeightTensor& tensor : file.tensors) {
+    if (is_batch_counter(tensor.name)) continue;
+    const auto [entry, is_new] = tensors.emplace(modern_name(tensor.name), &tensor);
+    if (!is_new) {
+      bad_input("{}: '{}' and '{}' are two names of one parameter", file.path.string(),
+                entry->second->name, tensor.name);
+    }
+  }
+  return tensors;
+}
+
+// Another number of classes: only the first dimension differs.
+bool differs_in_classes(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  return a.size() == b.size() && !a.empty() && a[0] != b[0] &&
+         std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+}
+
+// The parameters of a model of the zoo as torchvision has it; none where the model cannot be built
+// for such images.
+std::vector<Parameter> zoo_parameters(const ModelInfo& model, std::int64_t channels,
+                                      std::int64_t side) {
+  StepSpec spec;
+  spec.batch = 1;
+  spec.model.name = std::string(model.name);
+  spec.model.channels = channels;
+  spec.model.height = spec.model.width = side;
+  try {
+    return evaluation_graph(spec).parameters;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Whether the file has exactly a model's names, and its shapes up to the head's.
+bool fits(const std::vector<Parameter>& parameters, const TensorsByName& tensors) {
+  if (parameters.empty() || parameters.size() != tensors.size()) return false;
+  const std::string head = head_layer(parameters);
+  return std::all_of(parameters.begin(), parameters.end(), [&](const Parameter& parameter) {
+    const auto found = tensors.find(parameter.name);
+    return found != tensors.end() &&
+           (layer_of(parameter.name) == head || found->second->dims == dims_of(parameter.shape));
+  });
+}
+
+std::string hint(const TensorsByName& tensors, const std::string& asked) {
+  std::vector<std::string_view> names;
+  for (const ModelInfo& model : all_models()) {
+    if (model.name == asked) continue;
+    if (fits(zoo_parameters(model, 3, 224), tensors) ||
+        fits(zoo_parameters(model, 1, 28), tensors)) {
+      names.push_back(model.name);
+    }
+  }
+  if (names.empty()) return {};
+  return fmt::format("\nThese weights belong to {}", joined(names, " or "));
+}
+
+}  // namespace
+
+bool is_batch_counter(std::string_view name) {
+  return name == "num_batches_tracked" || name.ends_with(".num_batches_tracked");
+}
+
+std::string modern_name(std::string_view name) {
+  while (name.starts_with("module.")) name.remove_prefix(7);
+  std::string modern(name);
+  const std::size_t layer = modern.find("denselayer");
+  if (layer == std::string::npos) return modern;
+  for (const char* part : {".norm.", ".relu.", ".conv."}) {
+    const std::size_t at = modern.find(part, layer);
+    const std::size_t digit = at == std::string::npos ? at : at + 6;
+    if (digit == std::string::npos || digit + 1 >= modern.size()) continue;
+    if ((modern[digit] == '1' || modern[digit] == '2') && modern[digit + 1] == '.') {
+      modern.erase(digit - 1, 1);
+    }
+  }
+  return modern;
+}
+
+std::string head_layer(std::span<const Parameter> parameters) {
+  for (std::size_t i = parameters.size(); i-- > 0;) {
+    const Parameter& parameter = parameters[i];
+    if (parameter.role == Role::parameter && parameter.name.ends_with(".weight")) {
+      return layer_of(parameter.name);
+    }
+  }
+  return {};
+}
+
+WeightMatch match_weights(std::span<const Parameter> parameters, const WeightFile& file,
+                          const MatchOptions& options) {
+  const TensorsByName tensors = tensors_by_name(file);
+  const std::string head = head_layer(parameters);
+  WeightMatch match;
+  TextTable troubles({"trouble", "tensor", "in the file", "in the network"}, "llll");
+  std::size_t count = 0;
+  const auto trouble = [&](const char* what, const std::string& name, std::string there,
+                           std::string here) {
+    troubles.add_row({what, name, std::move(there), std::move(here)});
+    ++count;
+  };
+  std::size_t used = 0;
+  for (const Parameter& parameter : parameters) {
+    const std::vector<std::int64_t> dims = dims_of(parameter.shape);
+    const auto found = tensors.find(parameter.name);
+    if (found == tensors.end()) {
+      trouble("missing", parameter.name, "", dims_text(dims));
+      continue;
+    }
+    ++used;
+    const WeightTensor& tensor = *found->second;
+    if (!is_real(tensor.type)) {
+      trouble("no weights", parameter.name, tensor.text(), dims_text(dims));
+    } else if (tensor.dims == dims) {
+      match.pairs.push_back({parameter.name, &tensor});
+    } else if (options.new_head && layer_of(parameter.name) == head &&
+               differs_in_classes(tensor.dims, dims)) {
+      match.kept.push_back(fmt::format("{} ({} in the file, {} here)", parameter.name,
+                                       dims_text(tensor.dims), dims_text(dims)));
+    } else {
+      trouble("other shape", parameter.name, dims_text(tensor.dims), dims_text(dims));
+    }
+  }
+  if (used != tensors.size()) {
+    for (const auto& [name, tensor] : tensors) {
+      const bool known = std::any_of(parameters.begin(), parameters.end(),
+                                     [&](const Parameter& p) { return p.name == name; });
+      if (!known) trouble("unexpected", name, dims_text(tensor->dims), "");
+    }
+  }
+  if (count > 0) {
+    bad_input("{}: the weights do not fit {}; nothing was loaded\n{}{}", file.path.string(),
+              options.model, troubles.text(), hint(tensors, options.model));
+  }
+  return match;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,48 @@
+#pragma once
+
+// Holds a network's parameters against the tensors of a weight file, by the names that torchvision
+// gives them.
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/builder.h"
+#include "train/weight_file.h"
+
+namespace ridgeline {
+
+struct MatchOptions {
+  std::string model;  // for messages
+  // The last layer with parameters, the classifier, may have another number of classes in the file;
+  // it then keeps its initial values.
+  bool new_head = false;
+};
+
+struct WeightMatch {
+  struct Pair {
+    std::string parameter;
+    const WeightTensor* tensor = nullptr;  // of the file, which must outlive the match
+  };
+  std::vector<Pair> pairs;
+  // Of the new head: "fc.weight (1000x512 in the file, 10x512 here)".
+  std::vector<std::string> kept;
+};
+
+// All that is missing, unexpected or of another shape stands in one bad_input Error, with a word on
+// the model that the weights seem to belong to. Counters of batches are ignored.
+[[nodiscard]] WeightMatch match_weights(std::span<const Parameter> parameters,
+                                        const WeightFile& file, const MatchOptions& options);
+
+// The name that a parameter has today: without "module." in front, and DenseNet's
+// "denselayer1.norm.1.weight" as "denselayer1.norm1.weight".
+[[nodiscard]] std::string modern_name(std::string_view name);
+
+// The layer of the last weight in the list: "fc".
+[[nodiscard]] std::string head_layer(std::span<const Parameter> parameters);
+
+// "bn1.num_batches_tracked": PyTorch counts batches there; nothing here needs it.
+[[nodiscard]] bool is_batch_counter(std::string_view name);
+
+}  // namespace ridgeline

@@ -1,0 +1,122 @@
+#include "support/fuzz_targets.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "data/csv.h"
+#include "data/idx.h"
+#include "support/weight_files.h"
+#include "train/pickle.h"
+#include "train/weight_file.h"
+
+namespace ridgeline::testing {
+namespace {
+
+// A file that lies in memory alone.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::span<const std::uint8_t> bytes) : file_(memfd_create("fuzz", 0)) {
+    if (file_ < 0) throw std::runtime_error("memfd_create");
+    while (!bytes.empty()) {
+      const ssize_t count = write(file_, bytes.data(), bytes.size());
+      if (count <= 0) throw std::runtime_error("write");
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+  }
+  ~MemoryFile() { close(file_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  [[nodiscard]] std::filesystem::path path() const {
+    return "/proc/self/fd/" + std::to_string(file_);
+  }
+
+ private:
+  int file_;
+};
+
+void read_images(const std::filesystem::path& path) { (void)read_idx(path, 3); }
+void read_digits(const std::filesystem::path& path) { (void)read_csv(path, 10); }
+
+// Looks at all that was read, so that a view beyond the file is found out.
+void read_weights(const std::filesystem::path& path) {
+  const WeightFile file = open_weights(path);
+  for (const WeightTensor& tensor : file.tensors) {
+    if (is_real(tensor.type)) (void)tensor.to_float();
+  }
+}
+
+// A checksum guards the pickle in a zip file; here mutations reach it.
+void read_bare_pickle(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  (void)read_pickle(file.bytes(), path.string());
+}
+
+std::vector<Bytes> idx_seeds() {
+  const Bytes plain = idx({3, 4, 5}, ramp(60));
+  return {plain, gzip(plain), idx({2}, ramp(2))};
+}
+
+std::vector<Bytes> csv_seeds() {
+  return {bytes_of(csv_text(4, {1, 2, 9})), bytes_of(csv_text(2, {0, 3}, false)),
+          gzip(bytes_of(csv_text(4, {1, 2, 9})))};
+}
+
+std::vector<Bytes> safetensors_seeds() {
+  return {safetensors_bytes(R"({"__metadata__":{"format":"pt"},)"
+                            R"("a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
+                            R"("b":{"dtype":"F16","shape":[2],"data_offsets":[8,12]},)"
+                            R"("c":{"dtype":"I64","shape":[],"data_offsets":[12,20]}})",
+                            ramp(20)),
+          safetensors_bytes("{}", {})};
+}
+
+std::string seed_pickle() {
+  const PickledTensor whole{"a.weight", "0", 12, 0, {3, 4}, {4, 1}, "FloatStorage"};
+  const PickledTensor turned{"b.weight", "0", 12, 0, {4, 3}, {1, 4}, "FloatStorage"};
+  const PickledTensor part{"b.bias", "0", 12, 8, {4}, {1}, "FloatStorage"};
+  return pickled_dict({whole, turned, part});
+}
+
+std::vector<Bytes> pickle_seeds() {
+  return {bytes_of(seed_pickle()), bytes_of("\x80\x04}q\x01(" + pickled_text("epoch") + "K\x03" +
+                                            pickled_text("list") + "](NNe" + pickled_text("pair") +
+                                            "\x88\x89\x86\x94uh\x01"
+                                            "0.")};
+}
+
+std::vector<Bytes> torch_zip_seeds() {
+  const std::vector<std::pair<std::string, Bytes>> storages = {{"0", ramp(48)}};
+  return {torch_zip(seed_pickle(), storages), torch_zip(seed_pickle(), storages, true)};
+}
+
+std::vector<Bytes> torch_legacy_seeds() { return {torch_legacy(seed_pickle(), {{"0", ramp(48)}})}; }
+
+// gzip reaches 1032 to 1, and buffers grow by doubling; archives may inflate 64 to 1.
+constexpr std::array<FuzzTarget, 6> kTargets = {{
+    {"idx", read_images, idx_seeds, 4000},
+    {"csv", read_digits, csv_seeds, 4000},
+    {"safetensors", read_weights, safetensors_seeds, 200},
+    {"pickle", read_bare_pickle, pickle_seeds, 1000},
+    {"torch_zip", read_weights, torch_zip_seeds, 1000},
+    {"torch_legacy", read_weights, torch_legacy_seeds, 1000},
+}};
+
+}  // namespace
+
+std::span<const FuzzTarget> fuzz_targets() { return kTargets; }
+
+void run_target(const FuzzTarget& target, std::span<const std::uint8_t> bytes) {
+  const MemoryFile file(bytes);
+  try {
+    target.read(file.path());
+  } catch (const Error&) {
+    // Refused, as it should be.
+  }
+}
+
+}  // namespace ridgeline::testing

@@ -1,0 +1,110 @@
+#pragma once
+
+// Runs the program itself, as a user or a script would.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ridgeline::testing {
+
+inline std::string program() {
+  const char* given = std::getenv("RIDGELINE_BINARY");
+  return given != nullptr ? given : RIDGELINE_BINARY;
+}
+
+inline std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+struct Outcome {
+  int code = -1;  // 128 + n when signal n ended it
+  std::string out, err;
+};
+
+// A running program with its two output streams.
+class Child {
+ public:
+  Child(const std::string& arguments, const std::filesystem::path& folder) {
+    std::vector<std::string> words = words_of(arguments);
+    words.insert(words.begin(), program());
+    int out[2], err[2];
+    if (pipe(out) != 0 || pipe(err) != 0) throw std::runtime_error("pipe");
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(out[1], STDOUT_FILENO);
+      dup2(err[1], STDERR_FILENO);
+      for (const int fd : {out[0], out[1], err[0], err[1]}) close(fd);
+      if (chdir(folder.c_str()) != 0) _exit(126);
+      std::vector<char*> argv;
+      for (std::string& word : words) argv.push_back(word.data());
+      argv.push_back(nullptr);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(out[1]);
+    close(err[1]);
+    out_ = out[0];
+    err_ = err[0];
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    close(out_);
+    close(err_);
+  }
+
+  // Reads standard output up to a word.
+  void wait_for(const std::string& word) { read_until(out_, outcome_.out, word); }
+  // Reads standard error up to a word.
+  void wait_for_message(const std::string& word) { read_until(err_, outcome_.err, word); }
+  void send(int signal) const { kill(pid_, signal); }
+  // Waits until the program has used so much time of a processor.
+  void wait_for_cpu_seconds(double seconds) const {
+    for (double used = 0.0; used < seconds;) {
+      std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
+      std::string word;
+      double ticks = 0.0;
+      for (int i = 1; i <= 15 && stat >> word; ++i) ticks += i >= 14 ? std::stod(word) : 0.0;
+      used = ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+      usleep(10000);
+    }
+  }
+
+  // Standard error is read after standard output: what is written there must fit into a pipe.
+  Outcome finish() {
+    read_until(out_, outcome_.out, "");
+    read_until(err_, outcome_.err, "");
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    outcome_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return outcome_;
+  }
+
+ private:
+  static void read_until(int fd, std::string& text, const std::string& word) {
+    char buffer[4096];
+    while (word.empty() || text.find(word) == std::string::npos) {
+      const ssize_t count = read(fd, buffer, sizeof(buffer));
+      if (count <= 0) return;
+      text.append(buffer, static_cast<std::size_t>(count));
+    }
+  }
+
+  pid_t pid_ = -1;
+  int out_ = -1, err_ = -1;
+  Outcome outcome_;
+};
+
+}  // namespace ridgeline::testing
