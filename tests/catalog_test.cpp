@@ -67,7 +67,7 @@ TEST_F(CatalogTest, FolderWithoutATestPart) {
 
 TEST_F(CatalogTest, FolderErrors) {
   expect_contains(refusal([&] { (void)load_dataset(folder_.string()); }),
-                  {folder_.string(), "no images of the training part", "train-images-idx3-ubyte"});
+                  {folder_.string(), "it is empty", "train-images-idx3-ubyte"});
   const fs::path folder = folder_ / "sizes";
   write_folder("sizes", "-", false);
   const Bytes other = idx({2, 2, 2}, ramp(8));

@@ -25,6 +25,9 @@ struct TrainConfig {
   double learning_rate = 0.01;
   std::uint64_t seed = 0;
   LastBatch last_batch = LastBatch::smaller;
+  int workers = 1;              // threads that decode images
+  bool crop = false;            // training sees random resized crops
+  bool strict_images = false;   // a broken image ends the training instead of being replaced
   std::int64_t eval_batch = 0;  // 0: as in training
   // Epochs between two evaluations; the last epoch is always evaluated. In full-batch mode results
   // are reported at the same pace.
@@ -66,6 +69,7 @@ struct TrainResult {
   std::optional<TargetReached> target;
   bool interrupted = false;
   std::vector<std::string> warnings;
+  std::vector<std::string> broken_images;  // that were replaced, with the reason
 };
 
 struct StepProgress {
@@ -115,6 +119,8 @@ class Trainer {
 
   Plans add_plans(StepRunner& runner, std::int64_t batch) const;
   [[nodiscard]] std::int64_t eval_batch(std::int64_t batch) const;
+  [[nodiscard]] LoaderOptions loader_options() const;
+  [[nodiscard]] std::vector<std::string> broken_images() const;
   [[nodiscard]] std::int64_t host_bytes(std::int64_t batch) const;
   void check_memory_for_plans() const;
   Evaluation evaluate(ConfusionMatrix* confusion);
