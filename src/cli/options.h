@@ -76,7 +76,7 @@ struct ImageSize {
 };
 [[nodiscard]] ImageSize parse_image(const std::string& text);
 
-// "unit", "mnist", "imagenet" or MEAN,...,DEVIATION,... for each channel: sets mean and deviation of the step.
+// "unit", "mnist", "imagenet" or MEAN,...,DEVIATION,...: sets mean and deviation of the step.
 void set_normalisation(StepSpec& step, const std::string& text);
 [[nodiscard]] std::string normalisation_text(const StepSpec& step);
 

@@ -73,14 +73,20 @@ fs::path get_dataset(
 
   // Plain files go where the dataset will be; an archive lies beside it until it is unpacked.
   const fs::path downloads = archive ? options.folder : folder;
-  fs::create_directories(downloads, error);
+  const bool made = fs::create_directories(downloads, error);
   if (error) bad_input("{}: cannot be made: {}", downloads.string(), error.message());
   std::string base = options.base.empty() ? std::string(dataset.base) : options.base;
   if (!base.ends_with('/')) base += '/';
   for (const PublishedFile& file : dataset.files) {
     const fs::path path = downloads / file.name;
-    download({base + std::string(file.name), std::string(file.md5)}, path,
-             [&](std::int64_t done, std::int64_t total) { progress(file.name, done, total); });
+    try {
+      download({base + std::string(file.name), std::string(file.md5)}, path,
+               [&](std::int64_t done, std::int64_t total) { progress(file.name, done, total); });
+    } catch (const Error&) {
+      // An empty folder would be taken for the dataset. Only empty ones can be removed so.
+      if (made) fs::remove(downloads, error);
+      throw;
+    }
     if (!archive) continue;
     unpack(path, folder, dataset.inner);
     fs::remove(path, error);
