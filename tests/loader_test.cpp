@@ -241,7 +241,8 @@ TEST(ThreadsLoader, EndsCleanlyInTheMiddleOfAnEpoch) {
 
 TEST(ThreadsLoader, ErrorInTheThreadReachesNextAfterTheGoodBatches) {
   std::atomic<bool> broken = true;
-  const auto read = [&](std::int32_t sample, std::span<std::uint8_t> pixels) {
+  const auto read = [&](const SampleRequest& request, std::span<std::uint8_t> pixels) {
+    const std::int32_t sample = request.sample;
     if (sample == 9 && broken) bad_input("sample {} is corrupt", sample);
     std::fill(pixels.begin(), pixels.end(), static_cast<std::uint8_t>(sample));
     return sample;
@@ -261,9 +262,9 @@ TEST(ThreadsLoader, ErrorInTheThreadReachesNextAfterTheGoodBatches) {
 }
 
 TEST(ThreadsLoader, MeasuresHowLongItWaited) {
-  const auto read = [](std::int32_t sample, std::span<std::uint8_t>) {
+  const auto read = [](const SampleRequest& request, std::span<std::uint8_t>) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    return sample;
+    return request.sample;
   };
   Loader loader(6, 1, read, {.batch = 3});
   loader.start_epoch(0);

@@ -19,6 +19,7 @@ void add_bench(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);
 void add_models(CLI::App& program, Action& action);
 void add_backends(CLI::App& program, Action& action);
+void add_data(CLI::App& program, Action& action);
 void add_env(CLI::App& program, Action& action);
 
 }  // namespace ridgeline::cli

@@ -72,6 +72,7 @@ int run(int argc, char** argv) {
   add_verify(program, action);
   add_models(program, action);
   add_backends(program, action);
+  add_data(program, action);
   add_env(program, action);
   check_command(program, argc, argv);
   try {

@@ -271,12 +271,20 @@ void set_normalisation(StepSpec& step, const std::string& text) {
     step.deviation.assign(channels, 0.3081);
     return;
   }
+  if (text == "imagenet") {
+    if (channels != 3) {
+      bad_input("--normalize imagenet: is for images of 3 channels, these have {}", channels);
+    }
+    step.mean = {0.485, 0.456, 0.406};
+    step.deviation = {0.229, 0.224, 0.225};
+    return;
+  }
   std::vector<double> numbers;
   for (const std::string_view piece : pieces_of(text, ',')) {
     double number = 0.0;
     if (!parse_whole(piece, number)) {
       bad_input(
-          "--normalize '{}': expected unit, mnist, or the mean and the deviation of each "
+          "--normalize '{}': expected unit, mnist, imagenet, or the mean and the deviation of each "
           "channel, such as 0.1307,0.3081",
           text);
     }

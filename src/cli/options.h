@@ -91,7 +91,7 @@ struct ImageSize {
 void set_image(ModelConfig& model, const std::string& text);
 [[nodiscard]] ImageSize parse_image(const std::string& text, std::int64_t channels);
 
-// "unit", "mnist" or MEAN,...,DEVIATION,... for each channel: sets mean and deviation of the step.
+// "unit", "mnist", "imagenet" or MEAN,...,DEVIATION,...: sets mean and deviation of the step.
 void set_normalisation(StepSpec& step, const std::string& text);
 [[nodiscard]] std::string normalisation_text(const StepSpec& step);
 

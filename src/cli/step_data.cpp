@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "cli/output.h"
 #include "data/catalog.h"
+#include "data/sample_reader.h"
 #include "data/synthetic.h"
 #include "train/step_runner.h"
 
@@ -42,6 +44,9 @@ Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOp
     if (data.count() < step.batch) {
       bad_input("batch {} is larger than the data; it must lie between 1 and {}", step.batch,
                 data.count());
+    }
+    if (data.images != nullptr) {
+      data = in_memory(limit(data, std::min(samples, data.count())), thread_count());
     }
   }
   set_normalisation(step, options.normalize);

@@ -1,11 +1,13 @@
 // ridgeline train: trains a model and evaluates it.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <optional>
+#include <thread>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -17,6 +19,7 @@
 #include "cli/train_checkpoint.h"
 #include "cli/train_output.h"
 #include "data/catalog.h"
+#include "data/sample_reader.h"
 #include "plan/measure.h"
 
 namespace ridgeline::cli {
@@ -41,7 +44,11 @@ struct TrainOptions {
   bool full_batch = false;
   std::optional<std::int64_t> eval_batch, eval_every;
   std::string last_batch = "smaller";
-  std::string normalize = "unit";
+  std::string normalize;  // empty: what is usual for the data
+  std::string image;      // HxW; empty: what is usual for the data
+  std::string augment;    // empty: what is usual for the data
+  int workers = 0;        // 0: one for each usable processor
+  bool strict = false;
   bool flip = false, confusion = false;
   std::string target_accuracy;
 };
@@ -67,11 +74,22 @@ double parse_accuracy(const std::string& text) {
   return share;
 }
 
+FrameSize frame_of(const TrainOptions& options) {
+  if (options.image.empty()) return {};
+  if (std::count(options.image.begin(), options.image.end(), 'x') > 1) {
+    bad_input("--image {}: expected HxW, such as 224x224; the data has its own channels",
+              options.image);
+  }
+  const ImageSize image = parse_image(options.image, 3);
+  return {static_cast<int>(image.height), static_cast<int>(image.width)};
+}
+
 Split load_data(const TrainOptions& options) {
   const auto seed = static_cast<std::uint64_t>(options.run.seed);
   Split split = load_dataset(
-      options.data,
-      {.classes = static_cast<std::int32_t>(options.run.classes.value_or(10)), .seed = seed});
+      options.data, {.classes = static_cast<std::int32_t>(options.run.classes.value_or(10)),
+                     .seed = seed,
+                     .image = frame_of(options)});
   if (!options.validation.empty()) {
     const double amount = parse_number("--validation", options.validation);
     if (amount < 1.0) {
@@ -88,7 +106,29 @@ Split load_data(const TrainOptions& options) {
                         count_text(split.test.count())));
   }
   if (options.limit) split.train = limit(std::move(split.train), *options.limit);
+  if (options.full_batch) split.train = in_memory(split.train, thread_count());
   return split;
+}
+
+int usable_processors() {
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+// What depends on the kind of data unless it was said.
+void fit_input(TrainConfig& config, const TrainOptions& options, const Dataset& data) {
+  static constexpr std::array<std::string_view, 3> kNames = {"none", "flip", "crop"};
+  const std::string usual = data.photos && !options.full_batch ? "crop" : "none";
+  const std::string augment = options.augment.empty() ? usual : options.augment;
+  const std::size_t choice = choice_of("--augment", augment, kNames);
+  config.crop = choice == 2;
+  config.step.flip = options.flip || choice != 0;
+  config.strict_images = options.strict;
+  if (options.workers < 0 || options.workers > 256) {
+    bad_input("--workers {}: must lie between 0 and 256", options.workers);
+  }
+  config.workers = options.workers > 0 ? options.workers : usable_processors();
+  const std::string usual_scale = data.photos && data.channels == 3 ? "imagenet" : "unit";
+  set_normalisation(config.step, options.normalize.empty() ? usual_scale : options.normalize);
 }
 
 LastBatch last_batch_of(const std::string& name) {
@@ -110,7 +150,6 @@ TrainConfig config_of(const TrainOptions& options) {
   config.step.recompute = options.run.recompute;
   config.step.optimizer = optimizer_attributes(options.optimizer);
   config.step.label_smoothing = options.optimizer.label_smoothing;
-  config.step.flip = options.flip;
   config.plan = plan_request(options.run, options.run.backend);
   config.full_batch = options.full_batch;
   config.epochs = options.full_batch ? options.iterations : options.epochs;
@@ -211,7 +250,7 @@ int run_train(const TrainOptions& options) {
   const Clock::time_point start = Clock::now();
   const Split split = load_data(options);
   fit_to_data(config.step.model, split.train);
-  set_normalisation(config.step, options.normalize);
+  fit_input(config, options, split.train);
   checkpoints.configure(config, split);
   TrainReport report;
   report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -274,8 +313,8 @@ void add_train(CLI::App& program, Action& action) {
   add_run_options(*command, options->run, "reference, native, onednn or auto");
   command
       ->add_option("--data", options->data,
-                   "fashion-mnist, mnist, synthetic[:CxHxW[:CLASSES[:COUNT]]], a folder with IDX "
-                   "files or a .csv file")
+                   "A name of 'ridgeline data list', synthetic[:CxHxW[:CLASSES[:COUNT]]], a folder "
+                   "with images, IDX or CIFAR files, a .csv file or a pack")
       ->capture_default_str();
   command
       ->add_option("--validation", options->validation,
@@ -285,8 +324,25 @@ void add_train(CLI::App& program, Action& action) {
       ->type_name("N");
   command
       ->add_option("--normalize", options->normalize,
-                   "unit: pixels / 255; mnist: mean 0.1307, deviation 0.3081; or MEAN,DEVIATION")
+                   "unit: pixels / 255; mnist: mean 0.1307, deviation 0.3081; imagenet: its means "
+                   "and deviations; or MEAN,DEVIATION [photographs: imagenet, else unit]")
+      ->type_name("NAME");
+  command
+      ->add_option("--image", options->image,
+                   "The network's input; images are cropped and resized to it [photographs: "
+                   "224x224, Tiny-ImageNet: 64x64, others: their own size]")
+      ->type_name("HxW");
+  command
+      ->add_option("--augment", options->augment,
+                   "none, flip: mirror at random, crop: random resized crop and flip [photographs: "
+                   "crop, else none]")
+      ->type_name("KIND");
+  command
+      ->add_option("--workers", options->workers,
+                   "Threads that decode images; 0: one for each usable processor")
       ->capture_default_str();
+  command->add_flag("--strict", options->strict,
+                    "End at the first broken image instead of replacing it");
   command->add_flag("--flip", options->flip, "Mirror training images at random");
   command->add_option("--epochs", options->epochs, "Passes over the training data")
       ->capture_default_str();
@@ -317,6 +373,7 @@ void add_train(CLI::App& program, Action& action) {
       "  ridgeline train mnist_cnn --data mnist --batch 512 --momentum 0.9 --normalize mnist\n"
       "  ridgeline train mlp --data mnist --validation 1000 --full-batch --iterations 500 --lr "
       "0.1\n"
+      "  ridgeline train mnist_cnn --data photos/ --image 64x64 --workers 4\n"
       "  ridgeline train mlp --set hidden=64,32 --optimizer adam --target-accuracy 85% --json\n"
       "  ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1\n"
       "  ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1 --resume");

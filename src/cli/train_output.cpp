@@ -1,5 +1,6 @@
 #include "cli/train_output.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -11,6 +12,9 @@ namespace ridgeline::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr double kWorthTelling = 0.1;    // share of the time spent waiting for data
+constexpr std::size_t kMostListed = 20;  // broken images
 
 template <typename T>
 Json or_null(const std::optional<T>& value) {
@@ -98,6 +102,35 @@ std::string shares_text(const ProviderShares& shares) {
   return text;
 }
 
+// A run that waits for its data says so.
+std::string data_wait_text(const TrainResult& result) {
+  double waited = 0.0, seconds = 0.0;
+  for (const EpochResult& epoch : result.epochs) {
+    waited += epoch.data_wait_seconds;
+    seconds += epoch.seconds;
+  }
+  if (!(waited > kWorthTelling * seconds)) return {};
+  return fmt::format(
+      "data                 the run waits for data {:.0f}% of the time ({} of {}): more --workers "
+      "or "
+      "a pack would help\n",
+      100.0 * waited / seconds, duration_text(waited), duration_text(seconds));
+}
+
+std::string broken_text(const std::vector<std::string>& images) {
+  if (images.empty()) return {};
+  std::string text = fmt::format("broken images        {}, replaced by the next readable ones\n",
+                                 count_text(std::ssize(images)));
+  for (std::size_t i = 0; i < std::min(images.size(), kMostListed); ++i) {
+    text += fmt::format("  {}\n", images[i]);
+  }
+  if (images.size() > kMostListed) {
+    text += fmt::format("  and {} more; 'ridgeline data check' lists them\n",
+                        images.size() - kMostListed);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string header_text(const TrainReport& report) {
@@ -114,7 +147,8 @@ std::string header_text(const TrainReport& report) {
       fmt::format("data       {}: {}; {} train, {} test, {}x{}x{}, {} classes\n", train.name,
                   train.source, count_text(train.count()), count_text(report.data->test.count()),
                   train.channels, train.height, train.width, train.classes);
-  text += fmt::format("input      {}{}\n", normalisation_text(config.step),
+  text += fmt::format("input      {}{}{}\n", normalisation_text(config.step),
+                      config.crop ? ", cropped at random" : "",
                       config.step.flip ? ", flipped at random" : "");
   text += fmt::format("backend    {} on {}, {} thread{}, {}, seed {}\n", config.plan.backend,
                       report.device, report.threads, report.threads == 1 ? "" : "s",
@@ -195,6 +229,7 @@ std::string summary_text(const TrainReport& report) {
     text += fmt::format("providers            {} (of a step's time, each kernel timed alone)\n",
                         shares_text(report.providers));
   }
+  text += data_wait_text(result) + broken_text(result.broken_images);
   if (result.interrupted) text += "interrupted: these are the results so far\n";
   return text;
 }
@@ -217,7 +252,9 @@ std::string train_json(const TrainReport& report) {
         {"image", fmt::format("{}x{}x{}", train.channels, train.height, train.width)},
         {"classes", train.classes},
         {"normalisation", normalisation_text(config.step)},
-        {"flip", config.step.flip}}},
+        {"crop", config.crop},
+        {"flip", config.step.flip},
+        {"workers", config.workers}}},
       {"backend", config.plan.backend},
       {"device", report.device},
       {"precision", report.precision},
@@ -248,6 +285,7 @@ std::string train_json(const TrainReport& report) {
                                        : Json(nullptr)},
       {"interrupted", result.interrupted},
       {"warnings", result.warnings},
+      {"broken_images", result.broken_images},
       {"error", report.error.empty() ? Json(nullptr) : Json(report.error)},
       {"kernels", report.kernels}};
   Json shares = Json::object();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/image_transform.h"
 
 namespace ridgeline {
 
@@ -22,13 +23,17 @@ struct KnownDataset {
 struct LoadOptions {
   std::int32_t classes = 10;  // labels must lie below; synthetic data tells its own
   std::uint64_t seed = 0;     // of synthetic data
+  FrameSize image = {};       // the network's input; 0x0: what is usual for the data
 };
 
 // `spec` is one of
-//   fashion-mnist, mnist             in $RIDGELINE_DATA, ./data, or where Debian installs it
+//   fashion-mnist, mnist, cifar10, cifar100, tiny-imagenet, imagenette
+//                                    in $RIDGELINE_DATA, ./data, or where Debian installs it
 //   synthetic[:CxHxW[:CLASSES[:COUNT]]]   a sixth as many test samples come along
-//   a folder with IDX files          the test part is empty when the folder has none
-//   a .csv or .csv.gz file           the test part is empty; hold_out makes one
+//   a folder with IDX files, CIFAR's .bin files or images (see image_folder.h)
+//                                    the test part is empty when the folder has none
+//   a .csv or .csv.gz file, a CIFAR .bin file      the test part is empty; hold_out makes one
+//   a pack (see pack.h)
 // Anything else is a bad_input Error that suggests what was meant.
 [[nodiscard]] Split load_dataset(const std::string& spec, const LoadOptions& options = {});
 

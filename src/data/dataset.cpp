@@ -23,12 +23,18 @@ Dataset empty_copy(const Dataset& data) {
   copy.width = data.width;
   copy.classes = data.classes;
   copy.class_names = data.class_names;
+  copy.images = data.images;
+  copy.photos = data.photos;
   return copy;
 }
 
 void reserve(Dataset& data, std::int64_t count) {
   data.labels.reserve(static_cast<std::size_t>(count));
-  data.pixels.reserve(static_cast<std::size_t>(count) * data.sample_bytes());
+  if (data.images != nullptr) {
+    data.image_numbers.reserve(static_cast<std::size_t>(count));
+  } else {
+    data.pixels.reserve(static_cast<std::size_t>(count) * data.sample_bytes());
+  }
 }
 
 }  // namespace
@@ -52,7 +58,11 @@ Dataset limit(Dataset data, std::int64_t count) {
               data.name, count, data.count());
   }
   data.labels.resize(static_cast<std::size_t>(count));
-  data.pixels.resize(static_cast<std::size_t>(count) * data.sample_bytes());
+  if (data.images != nullptr) {
+    data.image_numbers.resize(static_cast<std::size_t>(count));
+  } else {
+    data.pixels.resize(static_cast<std::size_t>(count) * data.sample_bytes());
+  }
   return data;
 }
 
@@ -72,9 +82,13 @@ Split hold_out(const Dataset& data, std::int64_t count, std::uint64_t seed) {
   reserve(split.test, count);
   for (std::size_t i = 0; i < held.size(); ++i) {
     Dataset& part = held[i] != 0 ? split.test : split.train;
+    part.labels.push_back(data.labels[i]);
+    if (data.images != nullptr) {
+      part.image_numbers.push_back(data.image_numbers[i]);
+      continue;
+    }
     const std::span<const std::uint8_t> sample = data.sample(static_cast<std::int64_t>(i));
     part.pixels.insert(part.pixels.end(), sample.begin(), sample.end());
-    part.labels.push_back(data.labels[i]);
   }
   return split;
 }

@@ -1,29 +1,38 @@
 #pragma once
 
-// Labelled images in memory, as the file formats give them and as the loader takes them.
+// Labelled images, as the file formats give them and as the loader takes them: in memory as pixels,
+// or in a source from which they are decoded when they are asked for.
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "data/image_source.h"
 
 namespace ridgeline {
 
 struct Dataset {
   std::string name;    // "fashion-mnist"
   std::string source;  // for people: "Fashion-MNIST (Debian dataset-fashion-mnist)"
-  std::int64_t channels = 1, height = 0, width = 0;
+  std::int64_t channels = 1, height = 0, width = 0;  // as the network gets them
   std::int32_t classes = 0;
   std::vector<std::string> class_names;  // empty, or one for each class
-  std::vector<std::uint8_t> pixels;      // count x channels x height x width, contiguous
   std::vector<std::int32_t> labels;      // count, each in [0, classes)
+  // In memory: count x channels x height x width, contiguous; empty where `images` has them.
+  std::vector<std::uint8_t> pixels;
+  std::shared_ptr<const ImageSource> images;
+  std::vector<std::int32_t> image_numbers;  // count, of each sample in `images`
+  bool photos = false;  // colour images that are usually cropped and normalised as ImageNet's
 
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(labels.size()); }
   [[nodiscard]] bool empty() const { return labels.empty(); }
   [[nodiscard]] std::size_t sample_bytes() const {
     return static_cast<std::size_t>(channels * height * width);
   }
+  // REQUIRES: the pixels are in memory.
   [[nodiscard]] std::span<const std::uint8_t> sample(std::int64_t index) const {
     return std::span(pixels).subspan(static_cast<std::size_t>(index) * sample_bytes(),
                                      sample_bytes());

@@ -23,37 +23,54 @@ void check(std::int64_t count, const LoaderOptions& options) {
               count);
   }
   if (options.prefetch < 1) bad_input("prefetch {}: must be at least 1", options.prefetch);
+  if (options.workers < 1) bad_input("workers {}: must be at least 1", options.workers);
 }
 
-bool lies_in_order(std::int64_t count, const LoaderOptions& options) {
-  const bool repeats = options.last_batch == LastBatch::repeat && count % options.batch != 0;
-  return !options.shuffle && !repeats;
+bool lies_in_order(const Dataset& data, const LoaderOptions& options) {
+  const bool repeats = options.last_batch == LastBatch::repeat && data.count() % options.batch != 0;
+  return !options.shuffle && !repeats && !needs_reader(data, options.crop);
 }
 
-ReadSample reader_of(const Dataset& data) {
-  return [&data](std::int32_t sample, std::span<std::uint8_t> pixels) {
-    const std::span<const std::uint8_t> from = data.sample(sample);
+std::shared_ptr<SampleReader> reader_of(const Dataset& data, const LoaderOptions& options) {
+  if (data.empty() || !needs_reader(data, options.crop)) return nullptr;
+  return std::make_shared<SampleReader>(data,
+                                        SampleReaderOptions{.seed = options.seed,
+                                                            .workers = std::max(1, options.workers),
+                                                            .crop = options.crop,
+                                                            .strict = options.strict});
+}
+
+ReadSample copier_of(const Dataset& data) {
+  return [&data](const SampleRequest& request, std::span<std::uint8_t> pixels) {
+    const std::span<const std::uint8_t> from = data.sample(request.sample);
     std::copy(from.begin(), from.end(), pixels.begin());
-    return data.labels[static_cast<std::size_t>(sample)];
+    return data.labels[static_cast<std::size_t>(request.sample)];
   };
+}
+
+// Copying is done before a second thread has woken up.
+LoaderOptions options_for(const Dataset& data, LoaderOptions options) {
+  if (!needs_reader(data, options.crop)) options.workers = std::min(options.workers, 1);
+  return options;
 }
 
 }  // namespace
 
 Loader::Loader(const Dataset& data, const LoaderOptions& options)
-    : Loader(lies_in_order(data.count(), options) ? &data : nullptr, data.count(),
-             data.sample_bytes(), reader_of(data), options) {}
+    : Loader(lies_in_order(data, options) ? &data : nullptr, data.count(), data.sample_bytes(),
+             copier_of(data), reader_of(data, options), options_for(data, options)) {}
 
 Loader::Loader(std::int64_t count, std::size_t sample_bytes, ReadSample read,
                const LoaderOptions& options)
-    : Loader(nullptr, count, sample_bytes, std::move(read), options) {}
+    : Loader(nullptr, count, sample_bytes, std::move(read), nullptr, options) {}
 
 Loader::Loader(const Dataset* data, std::int64_t count, std::size_t sample_bytes, ReadSample read,
-               const LoaderOptions& options)
+               std::shared_ptr<SampleReader> reader, const LoaderOptions& options)
     : data_(data),
       count_(count),
       sample_bytes_(sample_bytes),
       read_(std::move(read)),
+      reader_(std::move(reader)),
       options_(options) {
   check(count, options);
   const bool whole = options.last_batch == LastBatch::drop;
@@ -61,12 +78,24 @@ Loader::Loader(const Dataset* data, std::int64_t count, std::size_t sample_bytes
   order_.resize(static_cast<std::size_t>(std::max(count, rows())));
   make_order(0);
   if (data_ != nullptr) return;
+  if (reader_ != nullptr) {
+    read_ = [this](const SampleRequest& request, std::span<std::uint8_t> pixels) {
+      return reader_->read(request, pixels);
+    };
+  }
   slots_.resize(static_cast<std::size_t>(options.prefetch) + 1);
   for (Slot& slot : slots_) {
     slot.pixels.resize(static_cast<std::size_t>(options.batch) * sample_bytes_);
     slot.labels.resize(static_cast<std::size_t>(options.batch));
   }
-  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+  // One thread takes a batch at a time; several share it, in pieces small enough that none waits
+  // long for the last one.
+  const std::int64_t pieces = options.workers == 1 ? 1 : std::int64_t{4} * options.workers;
+  piece_rows_ = std::max<std::int64_t>(1, options.batch / pieces);
+  threads_.reserve(static_cast<std::size_t>(options.workers));
+  for (int worker = 0; worker < options.workers; ++worker) {
+    threads_.emplace_back([this, worker](const std::stop_token& stop) { work(stop, worker); });
+  }
 }
 
 std::int64_t Loader::rows() const {
@@ -93,59 +122,75 @@ void Loader::make_order(std::int64_t epoch) {
   std::copy_n(samples.begin(), repeated, order_.begin() + count_);
 }
 
-void Loader::gather(std::int64_t index) {
-  Slot& slot = slot_of(index);
-  std::size_t row = 0;
-  for (const std::int32_t sample : samples_of(index)) {
-    slot.labels[row] =
-        read_(sample, std::span(slot.pixels).subspan(row * sample_bytes_, sample_bytes_));
-    ++row;
-  }
-}
-
 bool Loader::work_to_do() const {
-  if (error_ || gathered_ >= end_) return false;
-  return gathered_ - released_ < static_cast<std::int64_t>(slots_.size());
+  return taken_ < end_ && taken_ - released_ < static_cast<std::int64_t>(slots_.size());
 }
 
-void Loader::work(const std::stop_token& stop) {
+Loader::Piece Loader::take_piece() {
+  const std::int64_t rows = rows_of(taken_);
+  if (taken_row_ == 0) {
+    Slot& slot = slot_of(taken_);
+    slot.rows_left = rows;
+    slot.error = nullptr;
+  }
+  const Piece piece{taken_, taken_row_, std::min(piece_rows_, rows - taken_row_)};
+  taken_row_ += piece.rows;
+  if (taken_row_ == rows) {
+    ++taken_;
+    taken_row_ = 0;
+  }
+  return piece;
+}
+
+void Loader::gather(const Piece& piece, int worker, std::int64_t epoch) {
+  Slot& slot = slot_of(piece.index);
+  std::exception_ptr error;
+  std::int64_t row = piece.first;
+  try {
+    for (; row < piece.first + piece.rows; ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      slot.labels[at] =
+          read_({.sample = samples_of(piece.index)[at], .epoch = epoch, .worker = worker},
+                std::span(slot.pixels).subspan(at * sample_bytes_, sample_bytes_));
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const std::scoped_lock lock(mutex_);
+  if (error && (!slot.error || row < slot.error_row)) {
+    slot.error = error;
+    slot.error_row = row;
+  }
+  slot.rows_left -= piece.rows;
+}
+
+void Loader::work(const std::stop_token& stop, int worker) {
   std::unique_lock lock(mutex_);
-  while (wake_thread_.wait(lock, stop, [this] { return work_to_do(); })) {
-    const bool make = !order_ready_;
-    const std::int64_t epoch = epoch_, index = gathered_;
-    busy_ = true;
+  while (wake_threads_.wait(lock, stop, [this] { return work_to_do(); })) {
+    const Piece piece = take_piece();
+    const std::int64_t epoch = epoch_;
+    ++busy_;
     lock.unlock();
-    std::exception_ptr error;
-    try {
-      if (make) make_order(epoch);
-      gather(index);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    gather(piece, worker, epoch);
     lock.lock();
-    busy_ = false;
-    order_ready_ = true;
-    if (error) {
-      error_ = error;
-    } else {
-      ++gathered_;
-    }
+    --busy_;
     wake_user_.notify_one();
   }
 }
 
 void Loader::start_epoch(std::int64_t epoch, std::int64_t first_batch) {
+  ensure(first_batch >= 0 && first_batch <= batches_, "an epoch of {} batches has no batch {}",
+         batches_, first_batch);
   std::unique_lock lock(mutex_);
-  end_ = gathered_;  // nothing new is begun
-  wake_user_.wait(lock, [this] { return !busy_; });
+  end_ = 0;  // nothing new is begun
+  wake_user_.wait(lock, [this] { return busy_ == 0; });
   epoch_ = epoch;
-  gathered_ = released_ = first_batch;
+  if (options_.shuffle) make_order(epoch);
+  next_index_ = taken_ = released_ = first_batch;
+  taken_row_ = 0;
   end_ = batches_;
-  order_ready_ = false;
-  error_ = nullptr;
-  next_index_ = first_batch;
   wait_seconds_ = 0.0;
-  wake_thread_.notify_one();
+  wake_threads_.notify_all();
 }
 
 std::optional<Batch> Loader::next() {
@@ -166,23 +211,28 @@ std::optional<Batch> Loader::next() {
     batch.labels = std::span(data_->labels).subspan(first, static_cast<std::size_t>(rows));
   } else {
     released_ = index;
-    wake_thread_.notify_one();
-    if (gathered_ <= index && !error_) {
+    wake_threads_.notify_all();
+    Slot& slot = slot_of(index);
+    const auto ready = [&] { return taken_ > index && slot.rows_left == 0; };
+    if (!ready()) {
       const auto start = std::chrono::steady_clock::now();
-      wake_user_.wait(lock, [&] { return gathered_ > index || error_; });
+      wake_user_.wait(lock, ready);
       wait_seconds_ +=
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
-    if (gathered_ <= index) {
+    if (slot.error) {
       end_ = 0;
-      std::rethrow_exception(error_);
+      std::rethrow_exception(slot.error);
     }
-    const Slot& slot = slot_of(index);
     batch.pixels = std::span(slot.pixels).first(static_cast<std::size_t>(rows) * sample_bytes_);
     batch.labels = std::span(slot.labels).first(static_cast<std::size_t>(rows));
   }
   ++next_index_;
   return batch;
+}
+
+std::vector<BrokenImage> Loader::broken() const {
+  return reader_ != nullptr ? reader_->broken() : std::vector<BrokenImage>();
 }
 
 }  // namespace ridgeline

@@ -58,6 +58,12 @@ std::string fingerprint(const Split& data) {
   for (const Dataset* part : {&data.train, &data.test}) {
     hash.add(std::as_bytes(std::span(part->labels)));
     hash.add(std::as_bytes(std::span(part->pixels)));
+    // Images that are read when needed count by their file names: reading all would take long, and
+    // a data folder may move.
+    for (const std::int32_t number : part->image_numbers) {
+      const std::string file = fs::path(part->images->name(number)).filename().string();
+      hash.add(std::as_bytes(std::span(file)));
+    }
   }
   return fmt::format("{:016x}", hash.value());
 }
@@ -189,6 +195,8 @@ Settings settings_of(const TrainConfig& config, const Split& data) {
       {"last batch", last_batch_text(config.last_batch)},
       {"normalisation", numbers_text(step.mean) + '/' + numbers_text(step.deviation)},
       {"flip", step.flip ? "yes" : "no"},
+      {"random crops", config.crop ? "yes" : "no"},
+      {"frozen", joined(step.freeze, " ")},
       {"label smoothing", fmt::format("{}", step.label_smoothing)},
       {"optimizer", optimizer_settings(step.optimizer)},
       {"learning rate", fmt::format("{}", config.learning_rate)},

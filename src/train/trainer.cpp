@@ -109,6 +109,10 @@ void check_train_config(const TrainConfig& config, const Split& data) {
   if (config.target_accuracy && data.test.empty()) {
     bad_input("a target accuracy needs test samples, and there are none");
   }
+  if (config.full_batch && (data.train.images != nullptr || config.crop)) {
+    bad_input(
+        "full-batch training keeps its images as they are: it needs them in memory, uncropped");
+  }
 }
 
 Trainer::Trainer(TrainConfig config, const Split& data, std::unique_ptr<Device> device)
@@ -128,16 +132,32 @@ Trainer::Trainer(TrainConfig config, const Split& data, std::unique_ptr<Device> 
     sample_numbers_.resize(static_cast<std::size_t>(data.train.count()));
     std::iota(sample_numbers_.begin(), sample_numbers_.end(), 0);
   } else {
-    loader_ = std::make_unique<Loader>(data.train, LoaderOptions{.batch = config_.step.batch,
-                                                                 .shuffle = true,
-                                                                 .seed = config_.seed,
-                                                                 .last_batch = config_.last_batch});
+    LoaderOptions options = loader_options();
+    options.batch = config_.step.batch;
+    options.shuffle = true;
+    options.last_batch = config_.last_batch;
+    options.crop = config_.crop;
+    loader_ = std::make_unique<Loader>(data.train, options);
   }
   if (!data.test.empty()) {
-    test_loader_ =
-        std::make_unique<Loader>(data.test, LoaderOptions{.batch = eval_batch(config_.step.batch)});
+    LoaderOptions options = loader_options();
+    options.batch = eval_batch(config_.step.batch);
+    test_loader_ = std::make_unique<Loader>(data.test, options);
   }
   setup_seconds_ = seconds_since(start);
+}
+
+LoaderOptions Trainer::loader_options() const {
+  return {.seed = config_.seed, .workers = config_.workers, .strict = config_.strict_images};
+}
+
+std::vector<std::string> Trainer::broken_images() const {
+  std::vector<std::string> reasons;
+  for (const Loader* loader : {loader_.get(), test_loader_.get()}) {
+    if (loader == nullptr) continue;
+    for (BrokenImage& image : loader->broken()) reasons.push_back(std::move(image.reason));
+  }
+  return reasons;
 }
 
 std::int64_t Trainer::eval_batch(std::int64_t batch) const {
@@ -167,7 +187,8 @@ Trainer::Plans Trainer::add_plans(StepRunner& runner, std::int64_t batch) const 
 std::int64_t Trainer::host_bytes(std::int64_t batch) const {
   if (config_.full_batch) return 0;
   const int slots = LoaderOptions{}.prefetch + 1;
-  return slots * batch * static_cast<std::int64_t>(data_.train.sample_bytes());
+  const std::int64_t tested = data_.test.images != nullptr ? eval_batch(batch) : 0;
+  return slots * (batch + tested) * static_cast<std::int64_t>(data_.train.sample_bytes());
 }
 
 void Trainer::check_memory_for_plans() const {
@@ -241,6 +262,7 @@ class Trainer::Run {
       finish(config_.full_batch ? train_iterations() : train_epoch());
     }
     result_.total_seconds = total_seconds();
+    result_.broken_images = trainer_.broken_images();
     return result_;
   }
 

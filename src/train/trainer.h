@@ -27,6 +27,9 @@ struct TrainConfig {
   Schedule schedule;
   std::uint64_t seed = 0;
   LastBatch last_batch = LastBatch::smaller;
+  int workers = 1;              // threads that decode images
+  bool crop = false;            // training sees random resized crops
+  bool strict_images = false;   // a broken image ends the training instead of being replaced
   std::int64_t eval_batch = 0;  // 0: as in training
   // Epochs between two evaluations; the last epoch is always evaluated. In full-batch mode results
   // are reported at the same pace.
@@ -71,6 +74,7 @@ struct TrainResult {
   std::optional<TargetReached> target;
   bool interrupted = false;
   std::vector<std::string> warnings;
+  std::vector<std::string> broken_images;  // that were replaced, with the reason
 };
 
 // Where a training stands between two steps: with the session's state, all that it takes to go on.
@@ -141,6 +145,8 @@ class Trainer {
 
   Plans add_plans(StepRunner& runner, std::int64_t batch) const;
   [[nodiscard]] std::int64_t eval_batch(std::int64_t batch) const;
+  [[nodiscard]] LoaderOptions loader_options() const;
+  [[nodiscard]] std::vector<std::string> broken_images() const;
   [[nodiscard]] std::int64_t host_bytes(std::int64_t batch) const;
   void check_memory_for_plans() const;
   Evaluation evaluate(ConfusionMatrix* confusion);

@@ -1,0 +1,267 @@
+// ridgeline data: lists, fetches, checks and packs datasets.
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "data/catalog.h"
+#include "data/check.h"
+#include "data/pack.h"
+#include "data/published.h"
+
+namespace ridgeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct DataOptions {
+  std::string path, out, size, from, into;
+  bool jpeg = false, skip_broken = false, json = false;
+  std::int64_t classes = 10;
+  int threads = 0;
+};
+
+// Where a named dataset lies, or nothing.
+std::string place_of(std::string_view name) {
+  for (const fs::path& folder : dataset_folders(name)) {
+    std::error_code ignored;
+    if (fs::is_directory(folder, ignored)) return folder.string();
+  }
+  return {};
+}
+
+std::string base_of(std::string_view name) {
+  for (const PublishedDataset& dataset : published_datasets()) {
+    if (dataset.name == name) return std::string(dataset.base);
+  }
+  return {};
+}
+
+int run_list(const DataOptions& options) {
+  Json list = Json::array();
+  TextTable table({"name", "what", "here", "published at"}, "llll");
+  for (const KnownDataset& known : known_datasets()) {
+    const bool made = known.name == "synthetic";
+    const std::string place = made ? "" : place_of(known.name), base = base_of(known.name);
+    list.push_back({{"name", known.name},
+                    {"description", known.description},
+                    {"path", place.empty() ? Json(nullptr) : Json(place)},
+                    {"published_at", base.empty() ? Json(nullptr) : Json(base)}});
+    table.add_row({std::string(known.name), std::string(known.description),
+                   made ? "made" : (place.empty() ? "no" : place), base});
+  }
+  if (options.json) {
+    print(Json{{"datasets", std::move(list)}}.dump(2) + '\n');
+  } else {
+    print(table.text() +
+          "\n'ridgeline data get NAME' fetches one. Folders with images, IDX or CIFAR "
+          "files, .csv files and packs are named by their path.\n");
+  }
+  return 0;
+}
+
+fs::path data_folder(const DataOptions& options) {
+  if (!options.into.empty()) return options.into;
+  const char* folder = std::getenv("RIDGELINE_DATA");
+  return folder != nullptr && *folder != '\0' ? folder : "data";
+}
+
+int run_get(const DataOptions& options) {
+  ProgressBar bar;
+  std::string current;
+  const fs::path folder =
+      get_dataset(options.path, {.folder = data_folder(options), .base = options.from},
+                  [&](std::string_view file, std::int64_t done, std::int64_t total) {
+                    if (file != current) current = file;
+                    bar.show(done, std::max(done, total), current.c_str());
+                  });
+  bar.clear();
+  if (options.json) {
+    print(Json{{"name", options.path}, {"path", folder.string()}}.dump(2) + '\n');
+  } else {
+    print(fmt::format("{} is at {}\n", options.path, folder.string()));
+  }
+  return 0;
+}
+
+void print_check(const DataOptions& options, const DataCheck& check) {
+  std::string text = fmt::format("{}: {}, {} training + {} test images, {} classes\n", options.path,
+                                 check.layout, count_text(check.train_count),
+                                 count_text(check.test_count), check.classes.size());
+  if (check.most_width > 0) {
+    text += fmt::format("sizes     from {}x{} to {}x{} (width x height)\n", check.least_width,
+                        check.least_height, check.most_width, check.most_height);
+  }
+  if (!check.classes.empty()) {
+    const auto fewer = [](const ClassCount& a, const ClassCount& b) { return a.train < b.train; };
+    const auto [least, most] =
+        std::minmax_element(check.classes.begin(), check.classes.end(), fewer);
+    text += fmt::format("balance   from {} ('{}') to {} ('{}') training images a class\n",
+                        least->train, least->name, most->train, most->name);
+  }
+  if (check.problems.empty()) {
+    print(text + "no problems\n");
+    return;
+  }
+  TextTable table({"problem", "where", "what"}, "lll");
+  std::map<std::string, int> kinds;
+  for (const DataProblem& problem : check.problems) {
+    table.add_row({problem.kind, problem.where, problem.what});
+    ++kinds[problem.kind];
+  }
+  std::string counts;
+  for (const auto& [kind, count] : kinds) {
+    counts += fmt::format("{}{} x {}", counts.empty() ? "" : ", ", count, kind);
+  }
+  print(text + '\n' + table.text() +
+        fmt::format("\n{} problems: {}\n", check.problems.size(), counts));
+}
+
+int run_check(const DataOptions& options) {
+  set_thread_count(options.threads);
+  ProgressBar bar;
+  const DataCheck check = check_data(
+      options.path, [&](std::int64_t done, std::int64_t total) { bar.show(done, total, "image"); });
+  bar.clear();
+  if (options.json) {
+    Json classes = Json::array(), problems = Json::array();
+    for (const ClassCount& c : check.classes) {
+      classes.push_back({{"name", c.name}, {"train", c.train}, {"test", c.test}});
+    }
+    for (const DataProblem& p : check.problems) {
+      problems.push_back({{"problem", p.kind}, {"where", p.where}, {"what", p.what}});
+    }
+    print(Json{{"path", options.path},
+               {"layout", check.layout},
+               {"train_images", check.train_count},
+               {"test_images", check.test_count},
+               {"classes", std::move(classes)},
+               {"problems", std::move(problems)}}
+              .dump(2) +
+          '\n');
+  } else {
+    print_check(options, check);
+  }
+  return check.problems.empty() ? 0 : 1;
+}
+
+int run_pack(const DataOptions& options) {
+  if (options.jpeg && !options.size.empty()) {
+    bad_input("--jpeg keeps files as they are; --size is for packs of decoded images");
+  }
+  if (options.jpeg && options.skip_broken) {
+    bad_input(
+        "--jpeg copies files without decoding them; --skip-broken is for packs of decoded "
+        "images");
+  }
+  set_thread_count(options.threads);
+  FrameSize size;
+  if (!options.size.empty()) {
+    const ImageSize image = parse_image(options.size, 3);
+    size = {static_cast<int>(image.height), static_cast<int>(image.width)};
+  }
+  check_writable(options.out);
+  const Split split = load_dataset(
+      options.path, {.classes = static_cast<std::int32_t>(options.classes), .image = size});
+  ProgressBar bar;
+  const PackSummary summary =
+      write_pack(split, options.out,
+                 {.kind = options.jpeg ? PackKind::encoded : PackKind::decoded,
+                  .skip_broken = options.skip_broken},
+                 [&](std::int64_t done, std::int64_t total) { bar.show(done, total, "image"); });
+  bar.clear();
+  for (const std::string& reason : summary.skipped) message(fmt::format("left out: {}\n", reason));
+  if (options.json) {
+    print(Json{{"path", options.out},
+               {"kind", options.jpeg ? "jpeg" : "decoded"},
+               {"train_images", summary.train_count},
+               {"test_images", summary.test_count},
+               {"left_out", summary.skipped},
+               {"bytes", summary.bytes}}
+              .dump(2) +
+          '\n');
+    return 0;
+  }
+  print(fmt::format("{}: {} training + {} test images of {} classes, {}, {}\n", options.out,
+                    count_text(summary.train_count), count_text(summary.test_count),
+                    split.train.classes,
+                    options.jpeg ? std::string("as they were")
+                                 : fmt::format("decoded to {}x{}x{}", split.train.channels,
+                                               split.train.height, split.train.width),
+                    bytes_text(summary.bytes)));
+  return 0;
+}
+
+}  // namespace
+
+void add_data(CLI::App& program, Action& action) {
+  auto options = std::make_shared<DataOptions>();
+  CLI::App* command = program.add_subcommand("data", "List, fetch, check and pack datasets");
+  const auto add = [&](const char* name, const char* meaning, int (*run)(const DataOptions&)) {
+    CLI::App* sub = command->add_subcommand(name, meaning);
+    sub->add_flag("--json", options->json, "Print one JSON document, messages on standard error");
+    sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
+    return sub;
+  };
+  add("list", "The known datasets, and where they are", run_list)
+      ->footer("Example:\n  ridgeline data list");
+
+  CLI::App* get = add("get", "Fetch a dataset, check it and unpack it", run_get);
+  get->add_option("NAME", options->path, "mnist, fashion-mnist, cifar10, ...")->required();
+  get->add_option("--from", options->from, "Another address of the same files")->type_name("URL");
+  get->add_option("--into", options->into, "Folder below which it is put [$RIDGELINE_DATA or data]")
+      ->type_name("FOLDER");
+  get->footer(
+      "An interrupted download goes on where it ended.\n"
+      "Examples:\n"
+      "  ridgeline data get cifar10\n"
+      "  ridgeline data get imagenette --into /data --from http://mirror.example/fastai/");
+
+  CLI::App* check = add("check", "Decode all images and look for problems", run_check);
+  check->add_option("PATH", options->path, "A folder with images, or a pack")->required();
+  check->add_option("--threads", options->threads, "Threads; 0: one for each usable processor")
+      ->capture_default_str();
+  check->footer(
+      "The exit code is 1 when there are problems.\nExample:\n  ridgeline data check photos/");
+
+  CLI::App* pack = add("pack", "Write a dataset into one file", run_pack);
+  pack->add_option("DATA", options->path, "Data as 'train' takes it")->required();
+  pack->add_option("OUT", options->out, "The pack, for example photos.pack")->required();
+  pack->add_option("--size", options->size,
+                   "Size of the decoded images [photographs: 224x224, others: their own]")
+      ->type_name("HxW");
+  pack->add_flag("--jpeg", options->jpeg, "Keep the files as they are instead of decoding them");
+  pack->add_flag("--skip-broken", options->skip_broken, "Leave out images that do not decode");
+  pack->add_option("--classes", options->classes, "Classes of data that does not tell them")
+      ->capture_default_str();
+  pack->add_option("--threads", options->threads, "Threads; 0: one for each usable processor")
+      ->capture_default_str();
+  pack->footer(
+      "Examples:\n"
+      "  ridgeline data pack photos/ photos.pack --size 224x224\n"
+      "  ridgeline data pack photos/ photos.pack --jpeg");
+  command->callback([command, &action] {
+    if (!command->get_subcommands().empty()) return;
+    action = [command] {
+      print(command->help("ridgeline"));
+      return 0;
+    };
+  });
+  command->footer(
+      "Examples:\n"
+      "  ridgeline data list\n"
+      "  ridgeline data get cifar10\n"
+      "  ridgeline data check photos/\n"
+      "  ridgeline data pack photos/ photos.pack --size 224x224");
+}
+
+}  // namespace ridgeline::cli

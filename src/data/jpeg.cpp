@@ -1,0 +1,203 @@
+#include "data/jpeg.h"
+
+// libjpeg's header needs FILE and size_t from its user.
+#include <cstddef>
+#include <cstdio>
+// then
+#include <jerror.h>
+#include <jpeglib.h>
+
+#include <algorithm>
+#include <array>
+#include <csetjmp>
+#include <cstring>
+
+#include "base/error.h"
+#include "data/exif.h"
+
+namespace ridgeline {
+namespace {
+
+// Every 8x8 block of a component takes a bit at least, so that a file that claims more pixels is
+// cut off or hostile. What is allocated for a file stays in proportion to it.
+constexpr std::int64_t kMostPixelsPerByte = 512;
+// A progressive file may refine the whole image again and again; honest ones have about ten scans.
+constexpr int kMostScans = 200;
+// The library's own memory: coefficients of a progressive image of kMostPixels do not fit.
+constexpr long kMostMemory = 1L << 30;
+// Neighbours that the smooth upsampling of colours looks at, with room to spare.
+constexpr int kMargin = 8;
+
+struct ErrorManager {
+  jpeg_error_mgr base;  // first: the library knows only this part
+  std::jmp_buf jump;
+  char message[JMSG_LENGTH_MAX];
+  int warnings;
+};
+
+ErrorManager& manager_of(j_common_ptr info) { return *reinterpret_cast<ErrorManager*>(info->err); }
+
+extern "C" void on_error(j_common_ptr info) {
+  ErrorManager& manager = manager_of(info);
+  manager.base.format_message(info, manager.message);
+  std::longjmp(manager.jump, 1);
+}
+
+extern "C" void on_message(j_common_ptr info, int level) {
+  if (level >= 0) return;  // tracing
+  ErrorManager& manager = manager_of(info);
+  ++manager.warnings;
+  // The library would fill the rest with grey.
+  if (manager.base.msg_code == JWRN_JPEG_EOF) {
+    std::strcpy(manager.message, "truncated: the file ends in the middle of the image");
+    std::longjmp(manager.jump, 1);
+  }
+}
+
+extern "C" void on_output(j_common_ptr) {}
+
+extern "C" void on_progress(j_common_ptr info) {
+  const auto* decoder = reinterpret_cast<j_decompress_ptr>(info);
+  if (decoder->input_scan_number <= kMostScans) return;
+  ErrorManager& manager = manager_of(info);
+  std::strcpy(manager.message, "more scans than any honest image has");
+  std::longjmp(manager.jump, 1);
+}
+
+int orientation_of(const jpeg_decompress_struct& info) {
+  static constexpr std::array<std::uint8_t, 6> kExif = {'E', 'x', 'i', 'f', 0, 0};
+  for (const jpeg_marker_struct* marker = info.marker_list; marker != nullptr;
+       marker = marker->next) {
+    const std::span<const std::uint8_t> data(marker->data, marker->data_length);
+    if (marker->marker != JPEG_APP0 + 1 || data.size() < kExif.size()) continue;
+    if (!std::equal(kExif.begin(), kExif.end(), data.begin())) continue;
+    return exif_orientation(data.subspan(kExif.size()));
+  }
+  return 1;
+}
+
+// Inks to light, in place. Files hold inks inverted (Adobe's way, which all writers follow), so
+// that each colour is the product of two numbers out of 255, rounded.
+void cmyk_to_rgb(std::uint8_t* row, int width) {
+  for (int x = 0; x < width; ++x, row += 4) {
+    for (int c = 0; c < 3; ++c) {
+      const int product = row[c] * row[3] + 128;
+      row[c] = static_cast<std::uint8_t>((product + (product >> 8)) >> 8);
+    }
+  }
+}
+
+}  // namespace
+
+struct JpegReader::State {
+  jpeg_decompress_struct info{};
+  ErrorManager errors{};
+  jpeg_progress_mgr progress{};
+  std::string name;
+  // Kept here: locals that change between setjmp and longjmp are lost.
+  DecodedArea result;
+  std::vector<JSAMPROW> rows;
+
+  [[noreturn]] void refuse() {
+    jpeg_abort_decompress(&info);
+    bad_input("{}: is no sound JPEG image: {}", name, errors.message);
+  }
+};
+
+JpegReader::JpegReader() : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.info.err = jpeg_std_error(&s.errors.base);
+  s.errors.base.error_exit = on_error;
+  s.errors.base.emit_message = on_message;
+  s.errors.base.output_message = on_output;
+  s.progress.progress_monitor = on_progress;
+  if (setjmp(s.errors.jump) != 0) fail("libjpeg could not start: {}", s.errors.message);
+  jpeg_create_decompress(&s.info);
+  s.info.progress = &s.progress;
+  s.info.mem->max_memory_to_use = kMostMemory;
+  jpeg_save_markers(&s.info, JPEG_APP0 + 1, 0xFFFF);
+}
+
+JpegReader::~JpegReader() { jpeg_destroy_decompress(&state_->info); }
+
+int JpegReader::warnings() const { return state_->errors.warnings; }
+
+ImageHeader JpegReader::open(std::span<const std::uint8_t> bytes, const std::string& name) {
+  State& s = *state_;
+  s.name = name;
+  s.errors.warnings = 0;
+  if (setjmp(s.errors.jump) != 0) s.refuse();
+  jpeg_abort_decompress(&s.info);
+  jpeg_mem_src(&s.info, bytes.data(), bytes.size());
+  jpeg_read_header(&s.info, TRUE);
+  const std::int64_t pixels = std::int64_t{s.info.image_width} * s.info.image_height;
+  if (pixels > kMostPixels) {
+    bad_input("{}: {}x{} pixels are more than {} can be", name, s.info.image_width,
+              s.info.image_height, kMostPixels);
+  }
+  if (pixels > kMostPixelsPerByte * static_cast<std::int64_t>(bytes.size())) {
+    bad_input("{}: is no sound JPEG image: {} bytes cannot hold {}x{} pixels", name, bytes.size(),
+              s.info.image_width, s.info.image_height);
+  }
+  return {.format = ImageFormat::jpeg,
+          .width = static_cast<int>(s.info.image_width),
+          .height = static_cast<int>(s.info.image_height),
+          .orientation = orientation_of(s.info)};
+}
+
+DecodedArea JpegReader::decode(const PixelArea& area, int eighths,
+                               std::vector<std::uint8_t>& buffer) {
+  State& s = *state_;
+  if (setjmp(s.errors.jump) != 0) s.refuse();
+  const bool inks = s.info.jpeg_color_space == JCS_CMYK || s.info.jpeg_color_space == JCS_YCCK;
+  s.info.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
+  s.info.scale_num = static_cast<unsigned>(eighths);
+  s.info.scale_denom = 8;
+  s.info.dct_method = JDCT_ISLOW;
+  jpeg_start_decompress(&s.info);
+
+  // The area in pixels of the scaled image, with a margin.
+  const auto scaled_down = [&](int at) { return at * std::int64_t{eighths} / 8; };
+  const auto scaled_up = [&](int at) { return (at * std::int64_t{eighths} + 7) / 8; };
+  const std::int64_t width = s.info.output_width, height = s.info.output_height;
+  const auto left = std::max<std::int64_t>(0, scaled_down(area.x) - kMargin);
+  const auto right = std::min(width, scaled_up(area.x + area.width) + kMargin);
+  const auto top = std::max<std::int64_t>(0, scaled_down(area.y) - kMargin);
+  const auto bottom = std::min(height, scaled_up(area.y + area.height) + kMargin);
+
+  auto first_column = static_cast<JDIMENSION>(left);
+  auto columns = static_cast<JDIMENSION>(right - left);
+  if (left > 0 || right < width) jpeg_crop_scanline(&s.info, &first_column, &columns);
+  if (top > 0) jpeg_skip_scanlines(&s.info, static_cast<JDIMENSION>(top));
+
+  const std::size_t stride = std::size_t{4} * s.info.output_width;
+  const auto count = static_cast<std::size_t>(bottom - top);
+  if (buffer.size() < stride * count) buffer.resize(stride * count);
+  s.rows.resize(count);
+  for (std::size_t y = 0; y < count; ++y) s.rows[y] = buffer.data() + y * stride;
+  const auto end = static_cast<JDIMENSION>(bottom), begin = static_cast<JDIMENSION>(top);
+  while (s.info.output_scanline < end) {
+    const JDIMENSION done = s.info.output_scanline - begin;
+    jpeg_read_scanlines(&s.info, s.rows.data() + done, end - s.info.output_scanline);
+  }
+  if (inks) {
+    for (std::size_t y = 0; y < count; ++y) {
+      cmyk_to_rgb(s.rows[y], static_cast<int>(s.info.output_width));
+    }
+  }
+  s.result = {.pixels = {.data = buffer.data(),
+                         .stride = stride,
+                         .width = static_cast<int>(s.info.output_width),
+                         .height = static_cast<int>(count)},
+              .x = static_cast<int>(first_column),
+              .y = static_cast<int>(top),
+              .eighths = eighths};
+  if (bottom == height) {
+    jpeg_finish_decompress(&s.info);
+  } else {
+    jpeg_abort_decompress(&s.info);
+  }
+  return s.result;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,91 @@
+#include "data/sample_reader.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/loader.h"
+
+namespace ridgeline {
+
+SampleReader::SampleReader(const Dataset& data, const SampleReaderOptions& options)
+    : data_(data), options_(options), workers_(static_cast<std::size_t>(options.workers)) {
+  if (data.channels != 1 && data.channels != 3) {
+    bad_input("{}: images of {} channels cannot be cropped or resized; only 1 or 3", data.name,
+              data.channels);
+  }
+}
+
+void SampleReader::read_image(Worker& worker, std::int32_t sample, const SampleRequest& request,
+                              std::span<std::uint8_t> pixels) const {
+  const TransformRequest transform{
+      .target = {static_cast<int>(data_.height), static_cast<int>(data_.width)},
+      .channels = static_cast<int>(data_.channels),
+      .crop = options_.crop,
+      .seed = options_.seed,
+      .epoch = request.epoch,
+      .sample = request.sample};
+  if (data_.images == nullptr) {
+    const StoredImage image{.bytes = data_.sample(sample),
+                            .decoded = true,
+                            .channels = static_cast<int>(data_.channels),
+                            .height = static_cast<int>(data_.height),
+                            .width = static_cast<int>(data_.width)};
+    transform_image(worker.decoder, worker.resizer, image, data_.name, transform, worker.planes,
+                    pixels);
+    return;
+  }
+  const std::int32_t number = data_.image_numbers[static_cast<std::size_t>(sample)];
+  const StoredImage image = data_.images->fetch(number, worker.bytes);
+  transform_image(worker.decoder, worker.resizer, image, data_.images->name(number), transform,
+                  worker.planes, pixels);
+}
+
+std::int32_t SampleReader::read(const SampleRequest& request, std::span<std::uint8_t> pixels) {
+  Worker& worker = workers_[static_cast<std::size_t>(request.worker)];
+  const std::int64_t count = data_.count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto sample = static_cast<std::int32_t>((request.sample + i) % count);
+    try {
+      read_image(worker, sample, request, pixels);
+      return data_.labels[static_cast<std::size_t>(sample)];
+    } catch (const Error& error) {
+      if (options_.strict || error.kind() != ErrorKind::bad_input) throw;
+      note_broken(sample, error.what());
+    }
+  }
+  bad_input("{}: not one of the {} images can be decoded; the first one: {}", data_.name, count,
+            broken().front().reason);
+}
+
+void SampleReader::note_broken(std::int32_t sample, std::string reason) {
+  const std::scoped_lock lock(mutex_);
+  const auto at = std::lower_bound(
+      broken_.begin(), broken_.end(), sample,
+      [](const BrokenImage& image, std::int32_t number) { return image.sample < number; });
+  if (at != broken_.end() && at->sample == sample) return;
+  broken_.insert(at, {sample, std::move(reason)});
+}
+
+std::vector<BrokenImage> SampleReader::broken() const {
+  const std::scoped_lock lock(mutex_);
+  return broken_;
+}
+
+bool needs_reader(const Dataset& data, bool crop) { return data.images != nullptr || crop; }
+
+Dataset in_memory(const Dataset& data, int workers) {
+  if (data.images == nullptr) return data;
+  Dataset whole = data;
+  whole.images = nullptr;
+  whole.image_numbers.clear();
+  whole.labels.clear();
+  Loader loader(data, {.batch = std::min<std::int64_t>(64, data.count()), .workers = workers});
+  loader.start_epoch(0);
+  while (const std::optional<Batch> batch = loader.next()) {
+    whole.pixels.insert(whole.pixels.end(), batch->pixels.begin(), batch->pixels.end());
+    whole.labels.insert(whole.labels.end(), batch->labels.begin(), batch->labels.end());
+  }
+  return whole;
+}
+
+}  // namespace ridgeline

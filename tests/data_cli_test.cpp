@@ -1,0 +1,133 @@
+// `ridgeline data` and training on images, run as a user would.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "support/http_server.h"
+#include "support/images.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace ridgeline::testing;
+using Json = nlohmann::json;
+
+class DataCli : public FileTest {
+ protected:
+  struct Outcome {
+    int code;
+    std::string out, err;
+  };
+  [[nodiscard]] Outcome run(const std::string& arguments) const {
+    const char* given = std::getenv("RIDGELINE_BINARY");
+    const std::string command = "cd " + folder_.string() + " && " +
+                                (given != nullptr ? given : RIDGELINE_BINARY) + " " + arguments +
+                                " >.out 2>.err";
+    const int status = std::system(command.c_str());
+    return {WEXITSTATUS(status), text(".out"), text(".err")};
+  }
+  [[nodiscard]] std::string text(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  void write_photos() const {
+    write_class_folders(folder_ / "photos/train", {"cat", "dog"}, 8);
+    write_class_folders(folder_ / "photos/val", {"cat", "dog"}, 3, 60);
+  }
+};
+
+const std::string kTrain = "train mnist_cnn --image 28x28 --epochs 2 --batch 4 --json --data ";
+
+TEST_F(DataCli, TrainsOnAFolderAndOnItsPackAlike) {
+  write_photos();
+  const Outcome folder = run(kTrain + "photos --workers 1");
+  ASSERT_EQ(folder.code, 0) << folder.err;
+  const Json first = Json::parse(folder.out);
+  EXPECT_EQ(first["data"]["image"], "3x28x28");
+  EXPECT_EQ(first["data"]["classes"], 2);
+  EXPECT_EQ(first["data"]["train_samples"], 16);
+  EXPECT_EQ(first["data"]["crop"], true);
+  EXPECT_EQ(first["data"]["flip"], true);
+  expect_contains(first["data"]["normalisation"], {"0.485,0.456,0.406"});
+
+  const Outcome packed = run("data pack photos p.pack --jpeg");
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  expect_contains(packed.out, {"p.pack: 16 training + 6 test images of 2 classes"});
+  const Outcome again = run(kTrain + "p.pack --workers 3");
+  ASSERT_EQ(again.code, 0) << again.err;
+  const Json second = Json::parse(again.out);
+  EXPECT_EQ(second["epochs"][1]["train_loss"], first["epochs"][1]["train_loss"]);
+  EXPECT_EQ(second["epochs"][1]["test_loss"], first["epochs"][1]["test_loss"]);
+}
+
+TEST_F(DataCli, BrokenImagesAreListedOrRefused) {
+  write_photos();
+  write_file(folder_ / "photos/train/dog/3.jpg", {'b', 'a', 'd'});
+  const Outcome outcome = run(kTrain + "photos");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json document = Json::parse(outcome.out);
+  ASSERT_EQ(document["broken_images"].size(), 1U);
+  expect_contains(document["broken_images"][0], {"dog/3.jpg"});
+  const Outcome table = run("train mnist_cnn --image 28x28 --epochs 1 --batch 4 --data photos");
+  expect_contains(table.out, {"broken images        1, replaced", "dog/3.jpg: is neither"});
+  const Outcome strict = run(kTrain + "photos --strict");
+  EXPECT_EQ(strict.code, 2);
+  expect_contains(strict.err, {"dog/3.jpg"});
+}
+
+TEST_F(DataCli, ChecksAFolder) {
+  write_photos();
+  const Outcome sound = run("data check photos");
+  EXPECT_EQ(sound.code, 0);
+  expect_contains(sound.out, {"16 training + 6 test images, 2 classes", "no problems"});
+  write_file(folder_ / "photos/train/dog/3.jpg", {});
+  const Outcome broken = run("data check photos");
+  EXPECT_EQ(broken.code, 1);
+  expect_contains(broken.out, {"broken image", "dog/3.jpg", "is empty", "1 problems"});
+  const Json document = Json::parse(run("data check photos --json").out);
+  EXPECT_EQ(document["problems"][0]["problem"], "broken image");
+  EXPECT_EQ(run("data check nowhere").code, 2);
+}
+
+TEST_F(DataCli, ListsAndFetches) {
+  const Json list = Json::parse(run("data list --json").out);
+  EXPECT_EQ(list["datasets"][2]["name"], "cifar10");
+  expect_contains(run("data list").out, {"tiny-imagenet", "cs231n.stanford.edu"});
+  HttpServer server;
+  const Outcome absent = run("data get cifar10 --into d --from " + server.address());
+  EXPECT_EQ(absent.code, 1);
+  expect_contains(absent.err,
+                  {server.address() + "cifar-10-binary.tar.gz", "404", "d/cifar-10-binary.tar.gz"});
+  server.serve("cifar-10-binary.tar.gz", ramp(5000));
+  const Outcome wrong = run("data get cifar10 --into d --from " + server.address());
+  EXPECT_EQ(wrong.code, 1);
+  expect_contains(wrong.err, {"c32a1d4ab5d03f1284b67883e8d87530", "damaged or changed"});
+  EXPECT_FALSE(fs::exists(folder_ / "d"));
+  expect_contains(run("data get nothing").err, {"unknown dataset 'nothing'", "imagenette"});
+}
+
+TEST_F(DataCli, RefusesWrongUse) {
+  write_photos();
+  const auto refused = [&](const std::string& arguments, const std::vector<std::string>& parts) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    expect_contains(outcome.err, parts);
+  };
+  refused("data pack photos x.pack --jpeg --size 32", {"--size is for packs of decoded"});
+  refused("data pack photos nowhere/x.pack", {"nowhere/x.pack"});
+  refused(kTrain + "photos --augment zoom", {"--augment", "zoom", "crop"});
+  refused(kTrain + "photos --workers -1", {"--workers -1"});
+  refused("train mnist_cnn --data photos --image 3x28x28", {"--image 3x28x28", "HxW"});
+  refused(kTrain + "photos --normalize mnist,1", {"--normalize"});
+  refused("train mnist_cnn --data mnist_cnn.pack", {"no such file"});
+  refused("train mlp --data photos --image 28x28 --full-batch --augment crop", {"full-batch"});
+  EXPECT_FALSE(fs::exists(folder_ / "x.pack"));
+}
+
+}  // namespace
+}  // namespace ridgeline
