@@ -16,6 +16,7 @@ using Action = std::function<int()>;
 void add_train(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);
+void add_describe(CLI::App& program, Action& action);
 void add_models(CLI::App& program, Action& action);
 void add_backends(CLI::App& program, Action& action);
 void add_env(CLI::App& program, Action& action);
