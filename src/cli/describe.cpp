@@ -131,9 +131,11 @@ int run_describe(DescribeOptions options) {
     }
   }
   description.limit_is_machines = options.memory.empty();
-  description.memory_limit = description.limit_is_machines
-                                 ? static_cast<std::int64_t>(device->available_memory())
-                                 : parse_memory(options.memory);
+  description.memory_limit =
+      description.limit_is_machines
+          ? static_cast<std::int64_t>(std::min<std::size_t>(
+                device->available_memory(), std::numeric_limits<std::int64_t>::max()))
+          : parse_memory(options.memory);
   description.largest =
       largest_batch(step, request, *device, description.memory_limit, description.batches.back());
   if (!options.output.csv.empty()) {

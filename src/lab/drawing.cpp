@@ -230,7 +230,7 @@ class BlockDrawing {
     if (path.empty()) return text;
     return fmt::format(
         "  subgraph \"cluster_{}\" {{\n"
-        "  label=\"{}\\n{}\"; labeljust=l; fontsize=11; style=\"rounded,filled\"; "
+        "  label=\"{}\\l{}\\l\"; labeljust=l; fontsize=11; style=\"rounded,filled\"; "
         "color=\"#c9d1da\"; fillcolor=\"#fafbfc\";\n{}  }}\n",
         path, path, amounts_text(parameters, macs), text);
   }
@@ -277,9 +277,12 @@ class BlockDrawing {
   std::map<std::string, int> divided_children_;  // of a path, those that hold several boxes
 };
 
+// Shapes stand in the boxes here, and lines are straight: Graphviz would take minutes to find room
+// for thousands of labels.
 std::string full_text(const Graph& graph, const std::string& title) {
   std::string text =
       fmt::format(fmt::runtime(kHeader), fmt::format("{}: every op of a training step", title));
+  text += "  splines=line; nslimit=1; nslimit1=1; mclimit=0.2;\n";
   for (std::size_t id = 0; id < graph.nodes().size(); ++id) {
     const Node& node = graph.nodes()[id];
     const std::string attributes = text_of(node.kind, node.attributes);
@@ -289,13 +292,12 @@ std::string full_text(const Graph& graph, const std::string& title) {
       const Value& value = graph.value(input);
       const bool forward = node.phase == Phase::forward && value.role == Role::parameter;
       if (forward) parameters += value.spec.shape.elements();
-      if (value.producer == kNoNode) continue;
-      text += fmt::format("  n{} -> n{} [label=\" {}\"];\n", value.producer, id,
-                          shape_text(value.spec.shape));
+      if (value.producer != kNoNode) text += fmt::format("  n{} -> n{};\n", value.producer, id);
     }
     const std::string amounts = amounts_text(parameters, macs);
-    text += fmt::format("  n{} [label=\"{}\\n{}{}{}\", fillcolor=\"{}\"];\n", id, node.layer,
+    text += fmt::format("  n{} [label=\"{}\\n{}{}\\n{}{}\", fillcolor=\"{}\"];\n", id, node.layer,
                         name_of(node.kind), attributes.empty() ? "" : "\\n" + attributes,
+                        shape_text(graph.value(node.outputs[0]).spec.shape),
                         amounts.empty() ? "" : "\\n" + amounts, color_of(node.phase));
   }
   return text + "}\n";
