@@ -323,6 +323,49 @@ TEST_F(Cli, ListsAreThereForMachines) {
   }
 }
 
+TEST_F(Cli, DescribeTellsWorkBytesAndMemory) {
+  const Outcome outcome = run("describe resnet18 --json --batch 1,4 --memory 1GiB --per-layer");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json document = Json::parse(outcome.out);
+  EXPECT_EQ(document.at("parameters"), 11689512);
+  EXPECT_EQ(document.at("forward_macs"), 1814073344);
+  EXPECT_GT(document.at("forward_flops"), 2 * 1814073344LL);
+  EXPECT_GT(document.at("training_flops"), document.at("forward_flops"));
+  EXPECT_GT(document.at("bytes"), 0);
+  EXPECT_DOUBLE_EQ(
+      document.at("intensity").get<double>(),
+      document.at("training_flops").get<double>() / document.at("bytes").get<double>());
+  EXPECT_GE(document.at("memory").at("parameters"), 4 * 11689512);
+  ASSERT_EQ(document.at("batches").size(), 2U);
+  EXPECT_EQ(document.at("batches").at(1).at("forward_macs"), 4 * 1814073344LL);
+  EXPECT_GE(document.at("largest_batch"), 1);
+  EXPECT_LE(document.at("largest_batch_bytes"), std::int64_t{1} << 30);
+  EXPECT_FALSE(document.at("layers").empty());
+}
+
+TEST_F(Cli, DescribeWritesItsFiles) {
+  const Outcome outcome =
+      run("describe mnist_cnn --image 40x32 --classes 7 --csv layers.csv --dot net.dot");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("image 1x40x32, 7 classes"), std::string::npos) << outcome.out;
+  std::stringstream csv, dot;
+  csv << std::ifstream(folder_ / "layers.csv").rdbuf();
+  dot << std::ifstream(folder_ / "net.dot").rdbuf();
+  EXPECT_NE(csv.str().find("\nconv1,conv2d+bias,1x8x38x30,80,"), std::string::npos) << csv.str();
+  EXPECT_NE(dot.str().find("digraph"), std::string::npos);
+}
+
+TEST_F(Cli, DescribeRefusesBadUse) {
+  expect_refused("describe resnet81", {"did you mean 'resnet18'"});
+  expect_refused("describe mlp --batch 1,x", {"--batch '1,x'", "such as 1,32,256"});
+  expect_refused("describe mlp --batch 0", {"--batch '0'"});
+  expect_refused("describe mlp --memory lots", {"--memory 'lots'", "8GiB"});
+  expect_refused("describe mlp --precision bf16", {"fp32 only"});
+  expect_refused("describe mlp --dot-view pretty", {"--dot-view", "blocks, full"});
+  expect_refused("describe mlp --dot missing/folder/x.dot", {"cannot be written"});
+  expect_refused("describe resnet18 --image 16x0", {"--image '16x0'"});
+}
+
 TEST_F(Cli, CtrlCEndsWithWhatWasReached) {
   Child child(kQuick + "--epochs 1000000 --csv epochs.csv", folder_);
   child.wait_for("\n        2 ");

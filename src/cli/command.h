@@ -17,6 +17,7 @@ void add_train(CLI::App& program, Action& action);
 void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);
+void add_describe(CLI::App& program, Action& action);
 void add_models(CLI::App& program, Action& action);
 void add_backends(CLI::App& program, Action& action);
 void add_data(CLI::App& program, Action& action);

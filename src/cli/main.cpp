@@ -61,6 +61,7 @@ int run(int argc, char** argv) {
       "Examples:\n"
       "  ridgeline train mnist_cnn --epochs 3\n"
       "  ridgeline bench mnist_cnn --batch 512 --backend native,onednn\n"
+      "  ridgeline describe resnet50 --per-layer\n"
       "  ridgeline verify mnist_cnn --backend native --against reference\n"
       "'ridgeline COMMAND --help' tells the options of a command.");
   // An option given twice: the last one counts, so that scripts can be overridden.
@@ -70,6 +71,7 @@ int run(int argc, char** argv) {
   add_export(program, action);
   add_bench(program, action);
   add_verify(program, action);
+  add_describe(program, action);
   add_models(program, action);
   add_backends(program, action);
   add_data(program, action);

@@ -1,6 +1,7 @@
 #include "ops/conv2d.h"
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "ops/op.h"
 #include "ops/reference.h"
 #include "ops/work.h"
@@ -141,6 +142,21 @@ void gradient(GradientContext& context) {
   }
 }
 
+// As for_each_index, on all cores: each call writes one element and sums in one order, so the
+// result does not depend on the threads. Convolutions are nearly all of a network's work.
+template <typename Body>
+void parallel_for_each_index(const Shape& shape, Body&& body) {
+  parallel_for(shape[0] * shape[1], 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t plane = begin; plane < end; ++plane) {
+      for (std::int64_t h = 0; h < shape[2]; ++h) {
+        for (std::int64_t w = 0; w < shape[3]; ++w) {
+          body(plane / shape[1], plane % shape[1], h, w);
+        }
+      }
+    }
+  });
+}
+
 bool inside(std::int64_t position, std::int64_t size) { return position >= 0 && position < size; }
 
 template <typename T>
@@ -150,7 +166,7 @@ void forward(const Conv2dAttributes& a, const Tensor& src_tensor, const Tensor& 
   const Shape& image = src_tensor.shape();
   const std::int64_t group_src = weights_tensor.shape()[1];
   const std::int64_t group_dst = weights_tensor.shape()[0] / a.groups;
-  for_each_index(dst_tensor.shape(), [&](auto n, auto o, auto oh, auto ow) {
+  parallel_for_each_index(dst_tensor.shape(), [&](auto n, auto o, auto oh, auto ow) {
     const std::int64_t first_channel = o / group_dst * group_src;
     double sum = 0;
     for (std::int64_t c = 0; c < group_src; ++c) {
@@ -182,7 +198,7 @@ void backward_data(const Conv2dAttributes& a, const Tensor& diff_dst_tensor,
   const Shape& dst = diff_dst_tensor.shape();
   const std::int64_t group_src = weights_tensor.shape()[1];
   const std::int64_t group_dst = weights_tensor.shape()[0] / a.groups;
-  for_each_index(diff_src_tensor.shape(), [&](auto n, auto c, auto h, auto w) {
+  parallel_for_each_index(diff_src_tensor.shape(), [&](auto n, auto c, auto h, auto w) {
     const std::int64_t first_output = c / group_src * group_dst;
     double sum = 0;
     for (std::int64_t kh = 0; kh < a.kernel_h; ++kh) {
@@ -208,7 +224,7 @@ void backward_weights(const Conv2dAttributes& a, const Tensor& src_tensor,
   const Shape& dst = diff_dst_tensor.shape();
   const std::int64_t group_src = diff_weights_tensor.shape()[1];
   const std::int64_t group_dst = diff_weights_tensor.shape()[0] / a.groups;
-  for_each_index(diff_weights_tensor.shape(), [&](auto o, auto c, auto kh, auto kw) {
+  parallel_for_each_index(diff_weights_tensor.shape(), [&](auto o, auto c, auto kh, auto kw) {
     const std::int64_t channel = o / group_dst * group_src + c;
     double sum = 0;
     for (std::int64_t n = 0; n < dst[0]; ++n) {

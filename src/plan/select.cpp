@@ -73,6 +73,7 @@ class Tiling {
         refusals_(refusals),
         before_(dependencies_of(graph)),
         tile_of_(graph.nodes().size(), kFree),
+        mark_(graph.nodes().size()),
         fusion_(pass_enabled(options, "fusion")) {}
 
   std::vector<Tile> run() {
@@ -160,15 +161,37 @@ class Tiling {
     });
   }
 
-  [[nodiscard]] bool makes_circle(const std::vector<NodeId>& nodes) const {
-    std::vector<int> tile_of = tile_of_;
-    int tiles = static_cast<int>(tiles_.size());
-    for (const NodeId node : nodes) tile_of[static_cast<std::size_t>(node)] = tiles;
-    ++tiles;
-    for (int& tile : tile_of) {
-      if (tile == kFree) tile = tiles++;
+  // Whether some step outside the pattern needs it and is needed by it: walks from what the pattern
+  // needs to what that needs in turn, tiles taken so far as wholes.
+  bool makes_circle(const std::vector<NodeId>& nodes) {
+    const int inside = ++walk_, seen = ++walk_;
+    for (const NodeId node : nodes) mark_[static_cast<std::size_t>(node)] = inside;
+    std::vector<NodeId> waiting;
+    const auto reaches_inside = [&](NodeId node) {
+      bool found = false;
+      for (const NodeId dependency : before_[static_cast<std::size_t>(node)]) {
+        int& mark = mark_[static_cast<std::size_t>(dependency)];
+        found = found || mark == inside;
+        if (mark == inside || mark == seen) continue;
+        mark = seen;
+        waiting.push_back(dependency);
+      }
+      return found;
+    };
+    for (const NodeId node : nodes) (void)reaches_inside(node);
+    while (!waiting.empty()) {
+      const NodeId node = waiting.back();
+      waiting.pop_back();
+      const int tile = tile_of_[static_cast<std::size_t>(node)];
+      if (tile == kFree) {
+        if (reaches_inside(node)) return true;
+        continue;
+      }
+      for (const NodeId member : tiles_[static_cast<std::size_t>(tile)].nodes) {
+        if (reaches_inside(member)) return true;
+      }
     }
-    return order_tiles(before_, tile_of, tiles).empty();
+    return false;
   }
 
   void take(Tile tile) {
@@ -184,6 +207,8 @@ class Tiling {
   std::vector<std::vector<NodeId>> before_;
   std::vector<int> tile_of_;
   std::vector<Tile> tiles_;
+  std::vector<int> mark_;  // of makes_circle: the last walk that came to a node
+  int walk_ = 0;
   bool fusion_;
 };
 

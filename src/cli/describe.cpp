@@ -1,0 +1,204 @@
+// ridgeline describe: what a network asks for, read from the plan of a training step; nothing runs.
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/describe_output.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "lab/drawing.h"
+
+namespace ridgeline::cli {
+namespace {
+
+struct DescribeOptions {
+  RunOptions run;
+  OptimizerOptions optimizer;
+  std::optional<double> momentum;  // nothing: 0.9 for sgd
+  OutputOptions output;
+  std::string batches = "1";
+  std::string image, memory;
+  std::string dot, dot_view = "blocks";
+  bool per_layer = false;
+};
+
+std::vector<std::int64_t> parse_batches(const std::string& text) {
+  std::vector<std::int64_t> batches;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::int64_t batch = 0;
+    const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, batch);
+    if (error != std::errc() || stop != text.data() + end || batch < 1 ||
+        batch > std::numeric_limits<std::int32_t>::max()) {
+      bad_input("--batch '{}': expected numbers of samples from 1 on, such as 1,32,256", text);
+    }
+    batches.push_back(batch);
+    begin = end + 1;
+  }
+  return batches;
+}
+
+// "8GiB", "500 MB", "1.5GiB", "1000000".
+std::int64_t parse_memory(const std::string& text) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr std::array<Unit, 10> kUnits = {{{"", 1.0},
+                                                   {"b", 1.0},
+                                                   {"kb", 1e3},
+                                                   {"mb", 1e6},
+                                                   {"gb", 1e9},
+                                                   {"tb", 1e12},
+                                                   {"kib", 1024.0},
+                                                   {"mib", 1048576.0},
+                                                   {"gib", 1073741824.0},
+                                                   {"tib", 1099511627776.0}}};
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit;
+  for (const char* c = end; c != text.data() + text.size(); ++c) {
+    if (*c != ' ') unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+  }
+  for (const Unit& known : kUnits) {
+    const double bytes = number * known.bytes;
+    if (error == std::errc() && known.name == unit && bytes >= 1.0 && bytes < 9e18) {
+      return static_cast<std::int64_t>(bytes);
+    }
+  }
+  bad_input("--memory '{}': expected an amount such as 8GiB, 500MB or 1.5GiB", text);
+}
+
+StepSpec step_spec(const DescribeOptions& options) {
+  StepSpec step;
+  step.model = model_config(options.run);
+  if (!options.image.empty()) {
+    const ImageSize image = parse_image(options.image, step.model.channels);
+    step.model.channels = image.channels;
+    step.model.height = image.height;
+    step.model.width = image.width;
+  }
+  step.optimizer = optimizer_attributes(options.optimizer);
+  return step;
+}
+
+std::string optimizer_name(const OptimizerOptions& options) {
+  std::string text = options.name;
+  if (options.momentum > 0.0) text += fmt::format(" with momentum {}", options.momentum);
+  if (options.nesterov) text += " (nesterov)";
+  return text;
+}
+
+int run_describe(DescribeOptions options) {
+  options.optimizer.momentum =
+      options.momentum.value_or(options.optimizer.name == "sgd" ? 0.9 : 0.0);
+  const std::vector<std::int64_t> batches = parse_batches(options.batches);
+  options.run.batch = batches[0];
+  apply(options.run);
+  static constexpr std::array<std::string_view, 2> kViews = {"blocks", "full"};
+  const DrawingView view = choice_of("--dot-view", options.dot_view, kViews) == 0
+                               ? DrawingView::blocks
+                               : DrawingView::full;
+  check_writable(options.output.csv);
+  check_writable(options.dot);
+  StepSpec step = step_spec(options);
+  const PlanRequest request = plan_request(options.run, options.run.backend);
+  const std::unique_ptr<Device> device = make_device(options.run.device);
+
+  Description description;
+  description.model = step.model;
+  description.backend = options.run.backend;
+  description.device = device->name();
+  description.precision = options.run.precision;
+  description.optimizer = optimizer_name(options.optimizer);
+  for (const std::int64_t batch : batches) {
+    step.batch = batch;
+    const Plan plan = dry_plan(step, request, *device);
+    description.batches.push_back(batch_complexity(plan, batch));
+    if (description.batches.size() > 1) continue;
+    description.layers = layers_of(plan);
+    for (const LayerComplexity& layer : description.layers) {
+      description.parameters += layer.parameters;
+    }
+    if (!options.dot.empty()) {
+      write_file_atomically(options.dot, drawing_of(plan, step.model.name, view));
+    }
+  }
+  description.limit_is_machines = options.memory.empty();
+  description.memory_limit =
+      description.limit_is_machines
+          ? static_cast<std::int64_t>(std::min<std::size_t>(
+                device->available_memory(), std::numeric_limits<std::int64_t>::max()))
+          : parse_memory(options.memory);
+  description.largest =
+      largest_batch(step, request, *device, description.memory_limit, description.batches.back());
+  if (!options.output.csv.empty()) {
+    write_file_atomically(options.output.csv, layers_csv(description));
+  }
+  print(options.output.json ? description_json(description, options.per_layer)
+                            : description_text(description, options.per_layer));
+  return 0;
+}
+
+}  // namespace
+
+void add_describe(CLI::App& program, Action& action) {
+  auto options = std::make_shared<DescribeOptions>();
+  CLI::App* command = program.add_subcommand(
+      "describe", "Tell a model's work, bytes and memory from its plan; nothing runs");
+  RunOptions& run = options->run;
+  command->add_option("MODEL,--model", run.model, "Model, see 'ridgeline models'");
+  command->add_option("--set", run.settings, "Set an option of the model, repeatable")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--backend", run.backend, "reference, native, onednn or auto (as native)")
+      ->capture_default_str();
+  command->add_option("--device", run.device, "Device")->capture_default_str();
+  command->add_option("--precision", run.precision, "Precision; the cpu computes in fp32")
+      ->capture_default_str();
+  command->add_option("--batch", options->batches, "Samples in a step; several with commas")
+      ->capture_default_str()
+      ->type_name("N,...");
+  command->add_option("--image", options->image, "Size of the images [the model's own]")
+      ->type_name("CxHxW");
+  command->add_option("--classes", run.classes, "Classes [the model's own]")->type_name("N");
+  command->add_option("--optimizer", options->optimizer.name, "sgd, adam or adamw")
+      ->capture_default_str();
+  command->add_option("--momentum", options->momentum, "Momentum of sgd [0.9]")
+      ->type_name("NUMBER");
+  command->add_flag("--nesterov", options->optimizer.nesterov, "Nesterov's momentum for sgd");
+  command
+      ->add_option("--weight-decay", options->optimizer.weight_decay,
+                   "Weight decay [sgd and adam: 0, adamw: 0.01]")
+      ->type_name("DECAY");
+  command
+      ->add_option("--memory", options->memory,
+                   "Memory that the largest batch may take [what is free]")
+      ->type_name("8GiB");
+  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor")
+      ->capture_default_str();
+  command->add_option("--no-pass", run.disabled_passes, "Switch a pass of planning off")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--per-layer", options->per_layer, "Also a table of the layers");
+  command->add_option("--dot", options->dot, "Draw the network for Graphviz")->type_name("FILE");
+  command->add_option("--dot-view", options->dot_view, "blocks, or full: every op of the step")
+      ->capture_default_str();
+  add_output_options(*command, options->output, "Write the table of the layers");
+  command->footer(
+      "Examples:\n"
+      "  ridgeline describe resnet50 --batch 1,32,256 --memory 8GiB\n"
+      "  ridgeline describe mobilenet_v2 --per-layer --csv layers.csv\n"
+      "  ridgeline describe resnet18 --dot resnet18.dot && dot -Tpng -O resnet18.dot");
+  command->callback([options, &action] { action = [options] { return run_describe(*options); }; });
+}
+
+}  // namespace ridgeline::cli

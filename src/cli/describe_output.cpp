@@ -1,0 +1,257 @@
+#include "cli/describe_output.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::int64_t bytes_of(const Cost& cost) { return cost.bytes_read + cost.bytes_written; }
+
+std::string ratio_text(std::optional<double> ratio) {
+  return ratio ? fmt::format("{:.2f}", *ratio) : std::string("n/a");
+}
+
+Json or_null(const auto& optional) { return optional ? Json(*optional) : Json(nullptr); }
+
+// The memory categories as the ledger names them, in its order.
+struct Category {
+  Role role;
+  const char* title;
+  const char* key;
+};
+constexpr std::array<Category, 9> kCategories = {{
+    {Role::parameter, "parameters", "parameters"},
+    {Role::gradient, "gradients", "gradients"},
+    {Role::optimizer_state, "optimizer state", "optimizer_state"},
+    {Role::statistics, "statistics", "statistics"},
+    {Role::input, "inputs", "inputs"},
+    {Role::metric, "metrics", "metrics"},
+    {Role::activation, "activations", "activations"},
+    {Role::temporary, "temporaries", "temporaries"},
+    {Role::workspace, "workspace", "workspace"},
+}};
+
+std::int64_t memory_of(const BatchComplexity& batch, Role role) {
+  return batch.memory[static_cast<std::size_t>(role)];
+}
+
+std::string image_text(const ModelConfig& model) {
+  return ImageSize{model.channels, model.height, model.width}.text();
+}
+
+std::string title_text(const Description& d) {
+  return fmt::format("{}, image {}, {} classes, {}, {} on {}, {}\n", d.model.name,
+                     image_text(d.model), d.model.classes, d.precision, d.backend, d.device,
+                     d.optimizer);
+}
+
+// One row a quantity, one column a batch.
+class BatchTable {
+ public:
+  explicit BatchTable(const std::vector<BatchComplexity>& batches) : batches_(batches) {}
+
+  // `cell` gives a quantity's text for a batch.
+  template <typename Cell>
+  void add(const std::string& title, Cell cell) {
+    std::vector<std::string> row = {title};
+    for (const BatchComplexity& batch : batches_) row.push_back(cell(batch));
+    rows_.push_back(std::move(row));
+  }
+
+  [[nodiscard]] std::string text(const std::string& title) const {
+    std::vector<std::string> header = {title};
+    for (const BatchComplexity& batch : batches_) {
+      header.push_back("batch " + count_text(batch.batch));
+    }
+    TextTable table(std::move(header), 'l' + std::string(batches_.size(), 'r'));
+    for (const auto& row : rows_) table.add_row(row);
+    return table.text();
+  }
+
+ private:
+  const std::vector<BatchComplexity>& batches_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string work_text(const Description& d) {
+  BatchTable table(d.batches);
+  table.add("forward MACs", [](const auto& b) { return count_text(b.work.forward().macs); });
+  table.add("training MACs", [](const auto& b) { return count_text(b.work.total.macs); });
+  table.add("forward FLOPs", [](const auto& b) { return count_text(b.work.forward().flops); });
+  table.add("data gradient FLOPs",
+            [](const auto& b) { return count_text(b.work.of(Phase::backward_data).flops); });
+  table.add("weight gradient FLOPs",
+            [](const auto& b) { return count_text(b.work.of(Phase::backward_weights).flops); });
+  table.add("optimizer FLOPs",
+            [](const auto& b) { return count_text(b.work.of(Phase::optimizer).flops); });
+  table.add("training FLOPs", [](const auto& b) { return count_text(b.work.total.flops); });
+  table.add("training / forward", [](const auto& b) {
+    return fmt::format("{:.2f}", static_cast<double>(b.work.total.flops) /
+                                     static_cast<double>(b.work.forward().flops));
+  });
+  return table.text("work of a step");
+}
+
+std::string traffic_text(const Description& d) {
+  BatchTable table(d.batches);
+  table.add("forward", [](const auto& b) {
+    return b.work.forward_moved_bytes ? bytes_text(*b.work.forward_moved_bytes)
+                                      : std::string("n/a");
+  });
+  table.add("training", [](const auto& b) { return bytes_text(b.work.moved_bytes); });
+  table.add("training, each op alone",
+            [](const auto& b) { return bytes_text(bytes_of(b.work.total)); });
+  table.add("forward FLOP/byte",
+            [](const auto& b) { return ratio_text(forward_intensity(b.work)); });
+  table.add("training FLOP/byte",
+            [](const auto& b) { return ratio_text(training_intensity(b.work)); });
+  return table.text("bytes moved, intensity");
+}
+
+std::string memory_text(const Description& d) {
+  BatchTable table(d.batches);
+  for (const Category& category : kCategories) {
+    table.add(category.title,
+              [&](const auto& b) { return bytes_text(memory_of(b, category.role)); });
+  }
+  table.add("gaps", [](const auto& b) { return bytes_text(b.gaps); });
+  table.add("peak", [](const auto& b) { return bytes_text(b.peak); });
+  std::string text = table.text("memory of training");
+  const std::string limit =
+      fmt::format("{} ({})", bytes_text(d.memory_limit),
+                  d.limit_is_machines ? "what is free here now" : "as --memory says");
+  text += d.largest.batch > 0
+              ? fmt::format("\nlargest batch in {}: {}, which needs {}\n", limit,
+                            count_text(d.largest.batch), bytes_text(d.largest.bytes))
+              : fmt::format("\nnot even a batch of 1 fits into {}\n", limit);
+  return text;
+}
+
+std::string layers_text(const Description& d) {
+  const auto mega = [](std::int64_t count) {
+    return fmt::format("{:.3f}", static_cast<double>(count) / 1e6);
+  };
+  TextTable table({"layer", "ops", "output", "parameters", "MACs", "MFLOP forward",
+                   "MFLOP backward", "MB", "FLOP/byte"},
+                  "lllrrrrrr");
+  LayerComplexity sum;
+  const auto add = [&](const LayerComplexity& layer, const std::string& output) {
+    const Cost total = layer.total();
+    table.add_row({layer.layer, layer.ops, output, count_text(layer.parameters),
+                   count_text(layer.forward.macs), mega(layer.forward.flops),
+                   mega(layer.backward.flops), mega(bytes_of(total)),
+                   ratio_text(intensity(total))});
+  };
+  for (const LayerComplexity& layer : d.layers) {
+    add(layer, layer.output.text());
+    sum.parameters += layer.parameters;
+    sum.forward += layer.forward;
+    sum.backward += layer.backward;
+    sum.optimizer += layer.optimizer;
+  }
+  sum.layer = "total";
+  add(sum, "");
+  return fmt::format(
+      "\nlayers of a training step, batch {}\n{}"
+      "MACs are those of the forward pass. MB (10^6 bytes) and FLOP/byte are of the whole step, "
+      "optimizer included,\nwith every op alone; steps that cover several ops move less (above).\n",
+      d.batches[0].batch, table.text());
+}
+
+Json memory_json(const BatchComplexity& batch) {
+  Json memory = Json::object();
+  for (const Category& category : kCategories) {
+    memory[category.key] = memory_of(batch, category.role);
+  }
+  memory["gaps"] = batch.gaps;
+  memory["peak"] = batch.peak;
+  return memory;
+}
+
+// What depends on the batch, under the same keys at the top and in the list of batches.
+void add_batch(Json& json, const BatchComplexity& batch) {
+  const StepWork& work = batch.work;
+  json["batch"] = batch.batch;
+  json["forward_macs"] = work.forward().macs;
+  json["forward_flops"] = work.forward().flops;
+  json["data_gradient_flops"] = work.of(Phase::backward_data).flops;
+  json["weight_gradient_flops"] = work.of(Phase::backward_weights).flops;
+  json["optimizer_flops"] = work.of(Phase::optimizer).flops;
+  json["training_macs"] = work.total.macs;
+  json["training_flops"] = work.total.flops;
+  json["forward_bytes"] = or_null(work.forward_moved_bytes);
+  json["bytes"] = work.moved_bytes;
+  json["bytes_each_op_alone"] = bytes_of(work.total);
+  json["forward_intensity"] = or_null(forward_intensity(work));
+  json["intensity"] = training_intensity(work);
+  json["memory"] = memory_json(batch);
+}
+
+Json layer_json(const LayerComplexity& layer) {
+  const Cost total = layer.total();
+  return {{"layer", layer.layer},
+          {"ops", layer.ops},
+          {"output", layer.output.text()},
+          {"parameters", layer.parameters},
+          {"forward_macs", layer.forward.macs},
+          {"forward_flops", layer.forward.flops},
+          {"backward_flops", layer.backward.flops},
+          {"optimizer_flops", layer.optimizer.flops},
+          {"bytes", bytes_of(total)},
+          {"intensity", or_null(intensity(total))}};
+}
+
+}  // namespace
+
+std::string description_text(const Description& d, bool per_layer) {
+  std::string text = title_text(d);
+  text += fmt::format("\nparameters  {}\n\n{}\n{}\n{}", count_text(d.parameters), work_text(d),
+                      traffic_text(d), memory_text(d));
+  if (per_layer) text += layers_text(d);
+  return text;
+}
+
+std::string description_json(const Description& d, bool per_layer) {
+  Json json = {{"model", d.model.name},      {"image", image_text(d.model)},
+               {"classes", d.model.classes}, {"precision", d.precision},
+               {"backend", d.backend},       {"device", d.device},
+               {"optimizer", d.optimizer},   {"parameters", d.parameters}};
+  add_batch(json, d.batches[0]);
+  json["memory_limit_bytes"] = d.memory_limit;
+  json["largest_batch"] = d.largest.batch;
+  json["largest_batch_bytes"] = d.largest.bytes;
+  Json batches = Json::array();
+  for (const BatchComplexity& batch : d.batches) add_batch(batches.emplace_back(), batch);
+  json["batches"] = std::move(batches);
+  if (per_layer) {
+    Json layers = Json::array();
+    for (const LayerComplexity& layer : d.layers) layers.push_back(layer_json(layer));
+    json["layers"] = std::move(layers);
+  }
+  return json.dump(2) + '\n';
+}
+
+std::string layers_csv(const Description& d) {
+  std::string text =
+      "layer,ops,output,parameters,forward_macs,forward_flops,backward_flops,optimizer_flops,"
+      "bytes,intensity\n";
+  for (const LayerComplexity& layer : d.layers) {
+    const Cost total = layer.total();
+    const std::optional<double> ratio = intensity(total);
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_cell(layer.layer), csv_cell(layer.ops),
+                    layer.output.text(), layer.parameters, layer.forward.macs, layer.forward.flops,
+                    layer.backward.flops, layer.optimizer.flops, bytes_of(total),
+                    ratio ? fmt::format("{}", *ratio) : std::string());
+  }
+  return text;
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,197 @@
+"""Holds the zoo against torchvision on the same weights and batches.
+usage: zoo_parity_test.py FOLDER_OF_TOOLS [--full] [--models A,B] [--backends A,B]
+
+The yardstick is float64, where rounding plays no part:
+  f64  Ridgeline's reference in float64 against PyTorch in float64: the losses, every parameter's gradient and
+       the running statistics of three steps, within 1e-8.
+  f32  what a backend in float32 errs against float64 in its first step, beside what PyTorch in float32 errs:
+       at most three times as much. Outputs of inference within 1e-4.
+
+Errors are norms: |x - exact| / |exact|. A gradient's is taken relative to at least 1e-6 of the norm of all gradients
+together, because some are zero in truth (a bias before a batch norm), and a running mean's relative to at least the
+deviations of its channels, because it too may be zero. Gradients and statistics are judged by the worst
+parameter: which one rounding hits hardest (a ReLU that tips over, a channel with little variance) is chance, and differs
+between any two programs. In float32, a difference below one unit in the last place of the norm of all gradients is shown but
+not judged: densenet's norm0.weight, which later norms cancel, is all rounding. A loss is one number, whose error may be zero by luck: PyTorch is granted one unit in the last place.
+--full adds images of 224x224."""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+try:
+    import torch
+    import torchvision
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)  # CTest's SKIP_RETURN_CODE
+
+MODELS = ("resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "densenet121")
+BACKENDS = ("native", "onednn")
+STEPS = 3
+EXACT = 1e-8
+TIMES = 3.0
+INFERENCE = 1e-4
+SMALLEST_GRADIENT = 1e-6  # of the norm of all gradients
+UNIT = 2.0**-23
+
+
+def error_of(value, exact, floor=0.0):
+    """|value - exact| relative to |exact|."""
+    distance = np.linalg.norm((np.asarray(value, dtype=np.float64) - exact).ravel())
+    norm = max(np.linalg.norm(np.asarray(exact).ravel()), floor)
+    return distance / norm if norm > 0 else (0.0 if distance == 0 else np.inf)
+
+
+class Entries:
+    """Numbers of several steps, each a row of named arrays, read from one file."""
+
+    def __init__(self, path, entries, dtype):
+        self.numbers = np.fromfile(path, dtype=dtype)
+        self.shapes = {entry["name"]: entry["shape"] for entry in entries}
+        self.step_size = sum(int(np.prod(shape)) for shape in self.shapes.values())
+        assert self.step_size and len(self.numbers) % self.step_size == 0, f"{path} has a wrong size"
+
+    def step(self, index):
+        begin, arrays = index * self.step_size, {}
+        for name, shape in self.shapes.items():
+            count = int(np.prod(shape))
+            arrays[name] = self.numbers[begin:begin + count].reshape(shape)
+            begin += count
+        return arrays
+
+
+def torch_model(manifest, folder, dtype):
+    options = {} if manifest["model"].startswith(("resnet", "densenet")) else {"dropout": 0.0}
+    model = getattr(torchvision.models, manifest["model"])(weights=None, **options)
+    weights = Entries(folder / "weights.f32", manifest["parameters"], np.float32).step(0)
+    missing, unexpected = model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()},
+                                                strict=False)
+    assert not unexpected and all(name.endswith("num_batches_tracked") for name in missing)
+    return model.to(dtype)
+
+
+def torch_run(manifest, folder, dtype, steps):
+    """Logits of inference; the loss, gradients and running statistics of each step."""
+    model = torch_model(manifest, folder, dtype)
+    size, batch = manifest["image"], manifest["batch"]
+    pixels = np.fromfile(folder / "images.u8", dtype=np.uint8).reshape(-1, 3, size, size)
+    images = torch.from_numpy((pixels / 255.0 - manifest["mean"]) / manifest["deviation"]).to(dtype)
+    labels = torch.from_numpy(np.fromfile(folder / "labels.i32", dtype=np.int32)).long()
+    model.eval()
+    with torch.no_grad():
+        logits = model(images[:batch]).double().numpy().ravel()
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=manifest["learning_rate"], momentum=manifest["momentum"])
+    for step in range(steps):
+        rows = slice(step * batch, (step + 1) * batch)
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
+        loss.backward()
+        optimizer.step()
+        yield {"logits": logits, "loss": loss.item(),
+               "gradients": {name: value.grad.numpy() for name, value in model.named_parameters()},
+               "statistics": {name: value.numpy() for name, value in model.named_buffers()
+                              if not name.endswith("num_batches_tracked")}}
+
+
+def our_steps(manifest, folder, run, dtype):
+    result = manifest["runs"][run]
+    trained = [entry for entry in manifest["parameters"] if entry["trained"]]
+    kept = [entry for entry in manifest["parameters"] if not entry["trained"]]
+    gradients = Entries(folder / f"{run}.gradients", trained, dtype)
+    statistics = Entries(folder / f"{run}.statistics", kept, dtype) if kept else None
+    for step, loss in enumerate(result["losses"]):
+        yield {"logits": np.array(result["logits"]), "loss": loss, "gradients": gradients.step(step),
+               "statistics": statistics.step(step) if statistics else {}}
+
+
+def deviation_of(name, statistics):
+    """For a running mean, the norm of its channels' deviations; 0 for a variance."""
+    if not name.endswith(".running_mean"):
+        return 0.0
+    return np.sqrt(statistics[name[:-len("running_mean")] + "running_var"].sum())
+
+
+def errors(step, exact):
+    """How far a step is from another; gradients and statistics by their worst entry."""
+    norm = np.sqrt(sum(np.linalg.norm(g.ravel())**2 for g in exact["gradients"].values()))
+    floor = SMALLEST_GRADIENT * norm
+    assert step["gradients"].keys() == exact["gradients"].keys() and step["statistics"].keys() == exact["statistics"].keys()
+    gradients = {name: error_of(step["gradients"][name], g, floor) for name, g in exact["gradients"].items()}
+    lengths = {name: max(np.linalg.norm(g.ravel()), floor) for name, g in exact["gradients"].items()}
+    judged = [error for name, error in gradients.items() if error * lengths[name] > UNIT * norm]
+    statistics = {name: error_of(step["statistics"][name], s, deviation_of(name, exact["statistics"]))
+                  for name, s in exact["statistics"].items()}
+    return {"loss": abs(step["loss"] - exact["loss"]) / abs(exact["loss"]), "gradients": max(gradients.values()),
+            "worst gradient": max(gradients, key=gradients.get), "judged gradients": max(judged, default=0.0),
+            "statistics": max(statistics.values(), default=0.0), "logits": error_of(step["logits"], exact["logits"])}
+
+
+ROW = "{:<14} {:>5} {:<16} {:>10} {:>12} {:>12} {:>12}  {}"
+
+
+class Report:
+    def __init__(self):
+        self.compared, self.failed = 0, 0
+        print(ROW.format("model", "image", "who", "loss", "gradients", "statistics", "inference", "worst gradient"))
+
+    def row(self, manifest, who, found, limits):
+        """Prints errors and marks those above their limits."""
+        bad = [key for key, limit in limits.items() if not found[key] <= limit]
+        self.compared += len(limits)
+        self.failed += len(bad)
+        cells = [f"{found[key]:.1e}" + ("!" if key in bad or "judged " + key in bad else "") for key in ("loss", "gradients", "statistics", "logits")]
+        print(ROW.format(manifest["model"], manifest["image"], who, *cells, found["worst gradient"]), flush=True)
+        for key in bad:
+            print(f"  FAILED: {key} of {who}: {found[key]:.3e}, allowed {limits[key]:.3e}")
+
+
+def compare(tool, folder, report, model, image, batch, backends):
+    subprocess.run([tool, model, str(image), str(batch), str(STEPS), folder, *backends], check=True)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    exact_first, worst = None, None
+    for ours, exact in zip(our_steps(manifest, folder, "f64", np.float64), torch_run(manifest, folder, torch.float64, STEPS)):
+        found = errors(ours, exact)
+        if exact_first is None:
+            exact_first = {key: value if not isinstance(value, dict) else {n: a.copy() for n, a in value.items()}
+                           for key, value in exact.items()}
+            worst = found
+        worst = {key: max(worst[key], found[key]) if key != "worst gradient" else found[key] for key in found}
+    report.row(manifest, "reference f64", worst, dict.fromkeys(("loss", "gradients", "statistics", "logits"), EXACT))
+    peer = errors(next(torch_run(manifest, folder, torch.float32, 1)), exact_first)
+    report.row(manifest, "PyTorch f32", peer, {})
+    limits = {"loss": TIMES * max(peer["loss"], UNIT), "judged gradients": TIMES * peer["gradients"],
+              "statistics": TIMES * peer["statistics"], "logits": INFERENCE}
+    for backend in backends:
+        report.row(manifest, f"{backend} f32", errors(next(our_steps(manifest, folder, backend, np.float32)), exact_first), limits)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tools")
+    parser.add_argument("--full", action="store_true", help="also images of 224x224")
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--backends", default=",".join(BACKENDS))
+    options = parser.parse_args()
+    start = time.monotonic()
+    tool = pathlib.Path(options.tools) / "zoo_parity"
+    report = Report()
+    for image, batch in [(64, 4)] + ([(224, 2)] if options.full else []):
+        for model in options.models.split(","):
+            with tempfile.TemporaryDirectory() as folder:
+                compare(tool, pathlib.Path(folder), report, model, image, batch, options.backends.split(","))
+    print(f"PyTorch {torch.__version__}, torchvision {torchvision.__version__}; float64 within {EXACT:.0e} over {STEPS} steps; "
+          f"float32 at most {TIMES:g} times PyTorch's own error; {time.monotonic() - start:.0f} s")
+    print(f"{report.compared - report.failed} passed, {report.failed} failed")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

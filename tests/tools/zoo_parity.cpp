@@ -1,0 +1,210 @@
+// Trains a model of the zoo for some steps in double on the reference and in float on the other
+// backends, and writes all that another program needs to do the same and to compare: initial
+// weights, batches, losses, gradients, running statistics, outputs of inference.
+// usage: zoo_parity names
+//        zoo_parity MODEL IMAGE BATCH STEPS FOLDER [BACKEND]...   (backends that compute in float)
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "data/synthetic.h"
+#include "train/step_runner.h"
+
+namespace {
+
+using namespace ridgeline;
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kSeed = 3;
+constexpr double kLearningRate = 0.01, kMomentum = 0.9;
+
+Json shape_json(const Shape& shape) {
+  Json dims = Json::array();
+  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+  return dims;
+}
+
+Json parameters_json(std::span<const Parameter> parameters) {
+  Json list = Json::array();
+  for (const Parameter& parameter : parameters) {
+    list.push_back({{"name", parameter.name},
+                    {"shape", shape_json(parameter.shape)},
+                    {"trained", parameter.role == Role::parameter}});
+  }
+  return list;
+}
+
+// One file of numbers, written from the front.
+class Output {
+ public:
+  explicit Output(const fs::path& path) : path_(path), file_(path, std::ios::binary) {}
+  template <typename T>
+  void write(std::span<const T> values) {
+    file_.write(reinterpret_cast<const char*>(values.data()),
+                static_cast<std::streamsize>(values.size_bytes()));
+    if (!file_) fail("cannot write {}", path_.string());
+  }
+
+ private:
+  fs::path path_;
+  std::ofstream file_;
+};
+
+struct Run {
+  std::string name, backend;
+  StepSpec spec;
+  int steps = 1;
+};
+
+// Appends the state of these names, in order, in the run's own precision.
+template <typename Name>
+void write_state(Output& output, StepRunner& runner, DType dtype, bool trained, Name name) {
+  for (const Parameter& parameter : runner.parameters()) {
+    if ((parameter.role == Role::parameter) != trained) continue;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(parameter.shape.elements()) *
+                                 size_of(dtype));
+    runner.session().read(name(parameter.name), bytes);
+    output.write<std::byte>(bytes);
+  }
+}
+
+// The weights that PyTorch gets are floats, so every precision starts from the same numbers.
+void write_weights(StepRunner& runner, DType dtype) {
+  for (const Parameter& parameter : runner.parameters()) {
+    std::vector<double> values = initial_values(parameter, kSeed);
+    const std::vector<float> rounded(values.begin(), values.end());
+    if (dtype == DType::f32) {
+      runner.session().write(parameter.name, std::as_bytes(std::span(rounded)));
+    } else {
+      values.assign(rounded.begin(), rounded.end());
+      runner.session().write(parameter.name, std::as_bytes(std::span(values)));
+    }
+  }
+}
+
+Json run_steps(const Run& run, const Dataset& data, const fs::path& folder) {
+  const std::unique_ptr<Device> device = make_cpu_device();
+  StepRunner runner(*device, {.backend = run.backend, .disabled_passes = {}, .cache = {}});
+  const Session::PlanId training = runner.add_training(run.spec);
+  const Session::PlanId evaluation = runner.add_evaluation(run.spec);
+  runner.prepare(kSeed);
+  write_weights(runner, run.spec.dtype);
+  Loader loader(data, {.batch = run.spec.batch});
+  loader.start_epoch(0);
+  Output gradients(folder / (run.name + ".gradients")),
+      statistics(folder / (run.name + ".statistics"));
+  const auto set_state = [&](std::int64_t step) {
+    runner.session().step_state() = {.learning_rate = kLearningRate,
+                                     .optimizer_step = step + 1,
+                                     .seed = kSeed,
+                                     .random_step = step,
+                                     .valid_rows = run.spec.batch};
+  };
+  Batch batch = *loader.next();
+  runner.write_batch(batch);
+  set_state(0);
+  runner.session().run(evaluation);
+  Json result = {{"logits", runner.session().read_value(evaluation, runner.logits(evaluation))}};
+  for (int step = 0; step < run.steps; ++step) {
+    if (step > 0) {
+      batch = *loader.next();
+      runner.write_batch(batch);
+    }
+    set_state(step);
+    runner.clear_totals();
+    runner.session().run(training);
+    const MetricTotals totals = runner.totals();
+    result["losses"].push_back(totals.loss / static_cast<double>(run.spec.batch));
+    write_state(gradients, runner, run.spec.dtype, true, gradient_name);
+    write_state(statistics, runner, run.spec.dtype, false, [](const std::string& n) { return n; });
+  }
+  return result;
+}
+
+void names() {
+  Json models = Json::object();
+  for (const ModelInfo& model : all_models()) {
+    StepSpec spec;
+    spec.model = default_config(model.name);
+    spec.batch = 1;
+    models[std::string(model.name)] = parameters_json(evaluation_graph(spec).parameters);
+  }
+  std::puts(models.dump().c_str());
+}
+
+void train(const std::vector<std::string>& arguments) {
+  StepSpec spec;
+  spec.model = default_config(arguments[0]);
+  spec.model.height = spec.model.width = std::stoll(arguments[1]);
+  for (const ModelOption& option : find_model(arguments[0]).options) {
+    if (option.name == "dropout") spec.model.options["dropout"] = "0";
+  }
+  spec.batch = std::stoll(arguments[2]);
+  spec.mean.assign(static_cast<std::size_t>(spec.model.channels), 0.5);
+  spec.deviation.assign(static_cast<std::size_t>(spec.model.channels), 0.25);
+  spec.optimizer = SgdAttributes{.momentum = kMomentum};
+  const int steps = std::stoi(arguments[3]);
+  const fs::path folder = arguments[4];
+  fs::create_directories(folder);
+  const Dataset data = make_synthetic({.channels = spec.model.channels,
+                                       .height = spec.model.height,
+                                       .width = spec.model.width,
+                                       .classes = static_cast<std::int32_t>(spec.model.classes),
+                                       .count = spec.batch * steps,
+                                       .test_count = 1,
+                                       .seed = kSeed})
+                           .train;
+  const std::vector<Parameter> parameters = training_graph(spec).parameters;
+  Json manifest = {{"model", arguments[0]},
+                   {"image", spec.model.height},
+                   {"batch", spec.batch},
+                   {"steps", steps},
+                   {"learning_rate", kLearningRate},
+                   {"momentum", kMomentum},
+                   {"mean", spec.mean[0]},
+                   {"deviation", spec.deviation[0]},
+                   {"parameters", parameters_json(parameters)}};
+  Output weights(folder / "weights.f32");
+  for (const Parameter& parameter : parameters) {
+    const std::vector<double> values = initial_values(parameter, kSeed);
+    weights.write<float>(std::vector<float>(values.begin(), values.end()));
+  }
+  Output(folder / "images.u8").write<std::uint8_t>(data.pixels);
+  Output(folder / "labels.i32").write<std::int32_t>(data.labels);
+
+  Run run{"f64", "reference", spec, steps};
+  run.spec.dtype = DType::f64;
+  manifest["runs"]["f64"] = run_steps(run, data, folder);
+  for (std::size_t i = 5; i < arguments.size(); ++i) {
+    manifest["runs"][arguments[i]] = run_steps({arguments[i], arguments[i], spec, 1}, data, folder);
+  }
+  std::ofstream(folder / "manifest.json") << manifest.dump() << '\n';
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  try {
+    if (arguments.size() == 1 && arguments[0] == "names") {
+      names();
+    } else if (arguments.size() >= 5) {
+      train(arguments);
+    } else {
+      std::fputs(
+          "usage: zoo_parity names\n"
+          "       zoo_parity MODEL IMAGE BATCH STEPS FOLDER [BACKEND]...\n",
+          stderr);
+      return 2;
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "zoo_parity: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
