@@ -229,7 +229,7 @@ int run_bench(const BenchOptions& options) {
 
 void add_bench(CLI::App& program, Action& action) {
   auto options = std::make_shared<BenchOptions>();
-  options->optimizer.momentum = 0.9;
+  options->optimizer.sgd_momentum = 0.9;
   CLI::App* command = program.add_subcommand("bench", "Measure the time of training steps");
   add_run_options(*command, options->run,
                   "reference, native, onednn or auto; several with commas, measured in turns");

@@ -20,7 +20,6 @@ namespace {
 struct DescribeOptions {
   RunOptions run;
   OptimizerOptions optimizer;
-  std::optional<double> momentum;  // nothing: 0.9 for sgd
   OutputOptions output;
   std::string batches = "1";
   std::string image, memory;
@@ -78,26 +77,21 @@ std::int64_t parse_memory(const std::string& text) {
 StepSpec step_spec(const DescribeOptions& options) {
   StepSpec step;
   step.model = model_config(options.run);
-  if (!options.image.empty()) {
-    const ImageSize image = parse_image(options.image, step.model.channels);
-    step.model.channels = image.channels;
-    step.model.height = image.height;
-    step.model.width = image.width;
-  }
+  set_image(step.model, options.image);
+  step.freeze = options.run.freeze;
+  step.recompute = options.run.recompute;
   step.optimizer = optimizer_attributes(options.optimizer);
   return step;
 }
 
 std::string optimizer_name(const OptimizerOptions& options) {
   std::string text = options.name;
-  if (options.momentum > 0.0) text += fmt::format(" with momentum {}", options.momentum);
+  if (momentum_of(options) > 0.0) text += fmt::format(" with momentum {}", momentum_of(options));
   if (options.nesterov) text += " (nesterov)";
   return text;
 }
 
 int run_describe(DescribeOptions options) {
-  options.optimizer.momentum =
-      options.momentum.value_or(options.optimizer.name == "sgd" ? 0.9 : 0.0);
   const std::vector<std::int64_t> batches = parse_batches(options.batches);
   options.run.batch = batches[0];
   apply(options.run);
@@ -150,6 +144,7 @@ int run_describe(DescribeOptions options) {
 
 void add_describe(CLI::App& program, Action& action) {
   auto options = std::make_shared<DescribeOptions>();
+  options->optimizer.sgd_momentum = 0.9;
   CLI::App* command = program.add_subcommand(
       "describe", "Tell a model's work, bytes and memory from its plan; nothing runs");
   RunOptions& run = options->run;
@@ -171,7 +166,7 @@ void add_describe(CLI::App& program, Action& action) {
   command->add_option("--classes", run.classes, "Classes [the model's own]")->type_name("N");
   command->add_option("--optimizer", options->optimizer.name, "sgd, adam or adamw")
       ->capture_default_str();
-  command->add_option("--momentum", options->momentum, "Momentum of sgd [0.9]")
+  command->add_option("--momentum", options->optimizer.momentum, "Momentum of sgd [0.9]")
       ->type_name("NUMBER");
   command->add_flag("--nesterov", options->optimizer.nesterov, "Nesterov's momentum for sgd");
   command
@@ -184,6 +179,12 @@ void add_describe(CLI::App& program, Action& action) {
       ->type_name("8GiB");
   command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor")
       ->capture_default_str();
+  command->add_option("--freeze", run.freeze, "Parameters that are not trained, repeatable")
+      ->type_name("PATTERN")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--recompute", run.recompute,
+                    "Compute outputs of batch norms again instead of keeping them");
   command->add_option("--no-pass", run.disabled_passes, "Switch a pass of planning off")
       ->type_name("NAME")
       ->expected(1)

@@ -85,6 +85,11 @@ std::string work_text(const Description& d) {
   table.add("forward MACs", [](const auto& b) { return count_text(b.work.forward().macs); });
   table.add("training MACs", [](const auto& b) { return count_text(b.work.total.macs); });
   table.add("forward FLOPs", [](const auto& b) { return count_text(b.work.forward().flops); });
+  const bool recomputes = d.batches[0].work.of(Phase::recompute).flops > 0;
+  if (recomputes) {
+    table.add("recomputed FLOPs",
+              [](const auto& b) { return count_text(b.work.of(Phase::recompute).flops); });
+  }
   table.add("data gradient FLOPs",
             [](const auto& b) { return count_text(b.work.of(Phase::backward_data).flops); });
   table.add("weight gradient FLOPs",
@@ -181,6 +186,7 @@ void add_batch(Json& json, const BatchComplexity& batch) {
   json["batch"] = batch.batch;
   json["forward_macs"] = work.forward().macs;
   json["forward_flops"] = work.forward().flops;
+  json["recomputed_flops"] = work.of(Phase::recompute).flops;
   json["data_gradient_flops"] = work.of(Phase::backward_data).flops;
   json["weight_gradient_flops"] = work.of(Phase::backward_weights).flops;
   json["optimizer_flops"] = work.of(Phase::optimizer).flops;

@@ -82,7 +82,10 @@ void add_optimizer_options(CLI::App& command, OptimizerOptions& options) {
   command
       .add_option("--lr", options.learning_rate, "Learning rate [sgd: 0.01, adam and adamw: 0.001]")
       ->type_name("RATE");
-  command.add_option("--momentum", options.momentum, "Momentum of sgd")->capture_default_str();
+  command
+      .add_option("--momentum", options.momentum,
+                  fmt::format("Momentum of sgd [{}]", options.sgd_momentum))
+      ->type_name("NUMBER");
   command.add_flag("--nesterov", options.nesterov, "Nesterov's momentum for sgd");
   command
       .add_option("--weight-decay", options.weight_decay,
@@ -179,6 +182,10 @@ PlanRequest plan_request(const RunOptions& options, const std::string& backend) 
   return {backend, options.disabled_passes, default_choice_cache()};
 }
 
+double momentum_of(const OptimizerOptions& options) {
+  return options.momentum.value_or(options.name == "sgd" ? options.sgd_momentum : 0.0);
+}
+
 OptimizerAttributes optimizer_attributes(const OptimizerOptions& options) {
   static constexpr std::array<std::string_view, 3> kNames = {"sgd", "adam", "adamw"};
   const std::size_t choice = choice_of("--optimizer", options.name, kNames);
@@ -186,17 +193,17 @@ OptimizerAttributes optimizer_attributes(const OptimizerOptions& options) {
   if (!(decay >= 0.0 && std::isfinite(decay))) {
     bad_input("--weight-decay {}: must not be negative", decay);
   }
-  if (!(options.momentum >= 0.0 && options.momentum < 1.0)) {
-    bad_input("--momentum {}: must be at least 0 and below 1", options.momentum);
+  const double momentum = momentum_of(options);
+  if (!(momentum >= 0.0 && momentum < 1.0)) {
+    bad_input("--momentum {}: must be at least 0 and below 1", momentum);
   }
   if (choice == 0) {
-    if (options.nesterov && options.momentum == 0.0) {
+    if (options.nesterov && momentum == 0.0) {
       bad_input("--nesterov needs --momentum above 0");
     }
-    return SgdAttributes{
-        .momentum = options.momentum, .weight_decay = decay, .nesterov = options.nesterov};
+    return SgdAttributes{.momentum = momentum, .weight_decay = decay, .nesterov = options.nesterov};
   }
-  if (options.momentum != 0.0 || options.nesterov) {
+  if (momentum != 0.0 || options.nesterov) {
     bad_input("--momentum and --nesterov belong to sgd, not to {}", options.name);
   }
   return AdamAttributes{.weight_decay = decay, .decoupled = choice == 2};

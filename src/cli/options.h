@@ -51,11 +51,13 @@ void add_run_options(CLI::App& command, RunOptions& options, const char* backend
 struct OptimizerOptions {
   std::string name = "sgd";
   std::optional<double> learning_rate;  // nothing: the optimizer's usual one
-  double momentum = 0.0;
+  std::optional<double> momentum;       // nothing: the command's own for sgd, none for adam
+  double sgd_momentum = 0.0;            // the command's own
   bool nesterov = false;
   std::optional<double> weight_decay;  // nothing: the optimizer's usual one
   double label_smoothing = 0.0;
 };
+[[nodiscard]] double momentum_of(const OptimizerOptions& options);
 // --optimizer, --lr, --momentum, --nesterov, --weight-decay, --label-smoothing.
 void add_optimizer_options(CLI::App& command, OptimizerOptions& options);
 

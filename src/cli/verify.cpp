@@ -145,7 +145,7 @@ int run_verify(const VerifyOptions& options) {
 void add_verify(CLI::App& program, Action& action) {
   auto options = std::make_shared<VerifyOptions>();
   options->run.batch = 32;
-  options->optimizer.momentum = 0.9;
+  options->optimizer.sgd_momentum = 0.9;
   CLI::App* command =
       program.add_subcommand("verify", "Compare two backends layer by layer, gradient by gradient");
   add_run_options(*command, options->run, "The backend to verify");

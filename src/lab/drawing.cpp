@@ -40,6 +40,8 @@ const char* color_of(Phase phase) {
     case Phase::input:
     case Phase::forward:
       return "#d6e6f7";
+    case Phase::recompute:
+      return "#e5dcf3";
     case Phase::backward_data:
       return "#fbe3c4";
     case Phase::backward_weights:
