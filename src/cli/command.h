@@ -14,6 +14,8 @@ namespace ridgeline::cli {
 using Action = std::function<int()>;
 
 void add_train(CLI::App& program, Action& action);
+void add_eval(CLI::App& program, Action& action);
+void add_infer(CLI::App& program, Action& action);
 void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);

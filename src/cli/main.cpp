@@ -68,6 +68,8 @@ int run(int argc, char** argv) {
   program.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   Action action;
   add_train(program, action);
+  add_eval(program, action);
+  add_infer(program, action);
   add_export(program, action);
   add_bench(program, action);
   add_verify(program, action);

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -258,6 +259,14 @@ ImageSize parse_image(const std::string& text, std::int64_t channels) {
   bad_input("--image '{}': expected a size such as 224, 224x224 or 3x224x224", text);
 }
 
+FrameSize parse_frame(const std::string& text) {
+  if (std::count(text.begin(), text.end(), 'x') > 1) {
+    bad_input("--image {}: expected HxW, such as 224x224; the data has its own channels", text);
+  }
+  const ImageSize image = parse_image(text, 3);
+  return {static_cast<int>(image.height), static_cast<int>(image.width)};
+}
+
 void set_image(ModelConfig& model, const std::string& text) {
   if (text.empty()) return;
   const ImageSize image = parse_image(text, model.channels);
@@ -309,6 +318,10 @@ void set_normalisation(StepSpec& step, const std::string& text) {
   for (const double deviation : step.deviation) {
     if (!(deviation > 0.0)) bad_input("--normalize '{}': a deviation must be above 0", text);
   }
+}
+
+std::string usual_normalisation(const Dataset& data) {
+  return data.photos && data.channels == 3 ? "imagenet" : "unit";
 }
 
 std::string normalisation_text(const StepSpec& step) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/image_transform.h"
 #include "plan/auto.h"
 #include "train/schedule.h"
 #include "train/step_graph.h"
@@ -89,12 +90,16 @@ struct ImageSize {
   std::int64_t channels = 1, height = 28, width = 28;
   [[nodiscard]] std::string text() const;  // "1x28x28"
 };
+// "224" or "224x224": the data has its own channels.
+[[nodiscard]] FrameSize parse_frame(const std::string& text);
 // The model's images in the size told; nothing told: as they are.
 void set_image(ModelConfig& model, const std::string& text);
 [[nodiscard]] ImageSize parse_image(const std::string& text, std::int64_t channels);
 
 // "unit", "mnist", "imagenet" or MEAN,...,DEVIATION,...: sets mean and deviation of the step.
 void set_normalisation(StepSpec& step, const std::string& text);
+// What is usual for the data: imagenet for photographs in colour, else unit.
+[[nodiscard]] std::string usual_normalisation(const Dataset& data);
 [[nodiscard]] std::string normalisation_text(const StepSpec& step);
 
 // "; did you mean 'b'? Known: a, b, c": the end of a message about an unknown name.

@@ -76,12 +76,7 @@ double parse_accuracy(const std::string& text) {
 
 FrameSize frame_of(const TrainOptions& options) {
   if (options.image.empty()) return {};
-  if (std::count(options.image.begin(), options.image.end(), 'x') > 1) {
-    bad_input("--image {}: expected HxW, such as 224x224; the data has its own channels",
-              options.image);
-  }
-  const ImageSize image = parse_image(options.image, 3);
-  return {static_cast<int>(image.height), static_cast<int>(image.width)};
+  return parse_frame(options.image);
 }
 
 Split load_data(const TrainOptions& options) {
@@ -127,8 +122,8 @@ void fit_input(TrainConfig& config, const TrainOptions& options, const Dataset& 
     bad_input("--workers {}: must lie between 0 and 256", options.workers);
   }
   config.workers = options.workers > 0 ? options.workers : usable_processors();
-  const std::string usual_scale = data.photos && data.channels == 3 ? "imagenet" : "unit";
-  set_normalisation(config.step, options.normalize.empty() ? usual_scale : options.normalize);
+  set_normalisation(config.step,
+                    options.normalize.empty() ? usual_normalisation(data) : options.normalize);
 }
 
 LastBatch last_batch_of(const std::string& name) {

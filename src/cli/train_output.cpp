@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/class_output.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -19,52 +20,6 @@ constexpr std::size_t kMostListed = 20;  // broken images
 template <typename T>
 Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
-}
-
-std::string percent_or_na(const std::optional<double>& share) {
-  return share ? percent_text(*share) : "n/a";
-}
-
-std::string class_name(const Dataset& data, std::int64_t label) {
-  const auto index = static_cast<std::size_t>(label);
-  return index < data.class_names.size() ? data.class_names[index] : fmt::format("{}", label);
-}
-
-std::string confusion_text(const ConfusionMatrix& matrix, const Dataset& data) {
-  std::vector<std::string> header = {"true \\ predicted"};
-  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
-    header.push_back(fmt::format("{}", label));
-  }
-  for (const char* column : {"samples", "precision", "recall"}) header.emplace_back(column);
-  TextTable table(header, 'l' + std::string(header.size() - 1, 'r'));
-  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
-    const std::string name = class_name(data, label);
-    const std::string number = fmt::format("{}", label);
-    std::vector<std::string> row = {name == number ? number : fmt::format("{} {}", number, name)};
-    for (std::int64_t p = 0; p < matrix.classes(); ++p) {
-      row.push_back(fmt::format("{}", matrix.count(label, p)));
-    }
-    row.push_back(fmt::format("{}", matrix.support(label)));
-    row.push_back(percent_or_na(matrix.precision(label)));
-    row.push_back(percent_or_na(matrix.recall(label)));
-    table.add_row(std::move(row));
-  }
-  return table.text();
-}
-
-Json confusion_json(const ConfusionMatrix& matrix, const Dataset& data) {
-  Json counts = Json::array(), classes = Json::array();
-  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
-    Json row = Json::array();
-    for (std::int64_t p = 0; p < matrix.classes(); ++p) row.push_back(matrix.count(label, p));
-    counts.push_back(std::move(row));
-    classes.push_back({{"class", label},
-                       {"name", class_name(data, label)},
-                       {"samples", matrix.support(label)},
-                       {"precision", or_null(matrix.precision(label))},
-                       {"recall", or_null(matrix.recall(label))}});
-  }
-  return {{"counts", std::move(counts)}, {"classes", std::move(classes)}};
 }
 
 Json epoch_json(const EpochResult& epoch) {
@@ -208,7 +163,8 @@ std::string table_row(const TrainConfig& config, const EpochResult& epoch) {
 std::string summary_text(const TrainReport& report) {
   const TrainResult& result = report.result;
   std::string text = "\n";
-  if (report.confusion) text += confusion_text(*report.confusion, report.data->test) + '\n';
+  if (report.confusion)
+    text += confusion_text(*report.confusion, report.data->test.class_names) + '\n';
   const char* unit = report.config->full_batch ? "iteration" : "epoch";
   text += fmt::format("final test accuracy  {}\n", percent_or_na(result.final_test_accuracy));
   if (report.config->target_accuracy) {
@@ -292,7 +248,7 @@ std::string train_json(const TrainReport& report) {
   for (const auto& [provider, share] : report.providers) shares[provider] = share;
   document["provider_shares"] = std::move(shares);
   if (report.confusion) {
-    document["confusion"] = confusion_json(*report.confusion, report.data->test);
+    document["confusion"] = confusion_json(*report.confusion, report.data->test.class_names);
   }
   return document.dump(2) + '\n';
 }

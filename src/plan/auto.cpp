@@ -63,6 +63,15 @@ std::vector<NodeId> owners_of(const Plan& plan) {
   return owners;
 }
 
+// What the search keeps of a plan: for each step the nodes it covers, its owner and its time.
+struct TimedSteps {
+  std::vector<std::vector<NodeId>> nodes;
+  std::vector<NodeId> owners;
+  std::vector<double> seconds;
+
+  [[nodiscard]] double sum() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
+};
+
 // Sets of nodes that steps of either plan cover together.
 class NodeSets {
  public:
@@ -73,13 +82,21 @@ class NodeSets {
     while (parent_[node] != node) node = parent_[node] = parent_[parent_[node]];
     return node;
   }
-  void join(const Plan& plan) {
-    for (const Step& step : plan.steps) {
-      for (const NodeId node : step.nodes) {
-        parent_[find(static_cast<std::size_t>(node))] =
-            find(static_cast<std::size_t>(step.nodes[0]));
+  void join(const TimedSteps& steps) {
+    for (const std::vector<NodeId>& nodes : steps.nodes) {
+      for (const NodeId node : nodes) {
+        parent_[find(static_cast<std::size_t>(node))] = find(static_cast<std::size_t>(nodes[0]));
       }
     }
+  }
+  // The time of each set.
+  std::map<std::size_t, double> seconds_of(const TimedSteps& steps) {
+    std::map<std::size_t, double> sums;
+    for (std::size_t s = 0; s < steps.seconds.size(); ++s) {
+      if (steps.owners[s] == kNoNode) continue;
+      sums[find(static_cast<std::size_t>(steps.owners[s]))] += steps.seconds[s];
+    }
+    return sums;
   }
 
  private:
@@ -100,24 +117,20 @@ class Search {
   }
 
   Preference run() {
-    Preference best;
-    double best_seconds = 0.0;
     for (const Backend* backend : options_.providers) {
       Preference single(graph_.nodes().size(), backend);
-      const Plan plan = plan_with(single);
-      const std::vector<double> seconds = step_seconds(plan, single);
-      const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-      if (best.empty() || sum < best_seconds) {
-        best = std::move(single);
-        best_seconds = sum;
+      TimedSteps steps = timed(single);
+      if (best_.empty() || steps.sum() < best_steps_.sum()) {
+        best_ = std::move(single);
+        best_steps_ = std::move(steps);
       }
     }
-    const Preference fastest_single = best;
+    const Preference fastest_single = best_;
     for (const Backend* backend : options_.providers) {
       if (backend == fastest_single[0]) continue;
-      for (const OpKind kind : kinds_) hand_over(best, kind, backend);
+      for (const OpKind kind : kinds_) hand_over(kind, backend);
     }
-    return best == fastest_single || wins(best, fastest_single) ? best : fastest_single;
+    return best_ == fastest_single || wins(best_, fastest_single) ? best_ : fastest_single;
   }
 
  private:
@@ -127,26 +140,30 @@ class Search {
     return make_plan(graph_, options);
   }
 
-  // Times of the plan's steps; those not seen before are measured.
-  std::vector<double> step_seconds(const Plan& plan, const Preference& preference) {
+  // Steps not seen before are measured.
+  TimedSteps timed(const Preference& preference) {
+    Plan plan = plan_with(preference);
+    TimedSteps steps;
+    steps.owners = owners_of(plan);
     std::vector<std::string> keys;
     std::vector<std::size_t> unknown;
-    std::set<std::string> asked;
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      steps.nodes.push_back(plan.steps[s].nodes);
       keys.push_back(step_key(plan, plan.steps[s]));
-      if (!seconds_.contains(keys[s]) && asked.insert(keys[s]).second) unknown.push_back(s);
+      // A place for the time marks the key as asked for.
+      if (seconds_.try_emplace(keys[s], 0.0).second) unknown.push_back(s);
     }
     if (!unknown.empty()) {
       Session session(device_);
-      const Session::PlanId id = session.add(plan_with(preference));
+      const Session::PlanId id = session.add(std::move(plan));
       session.prepare();
       fill_for_timing(session, id);
       session.run(id);
+      session.device().synchronize();
       for (const std::size_t s : unknown) seconds_[keys[s]] = time_step(session, id, s);
     }
-    std::vector<double> seconds;
-    for (const std::string& key : keys) seconds.push_back(seconds_.at(key));
-    return seconds;
+    for (const std::string& key : keys) steps.seconds.push_back(seconds_.at(key));
+    return steps;
   }
 
   double whole(const Preference& preference) {
@@ -161,26 +178,33 @@ class Search {
   // the speed of machines drifts.
   bool wins(const Preference& mixture, const Preference& single) {
     double mixed = whole(mixture), alone = whole(single);
-    for (int turn = 0; turn < 2; ++turn) {
-      mixed = std::min(mixed, whole(mixture));
-      alone = std::min(alone, whole(single));
-    }
+    mixed = std::min(mixed, whole(mixture));
+    alone = std::min(alone, whole(single));
     return mixed < alone * (1.0 - kLeastGain / 3);
   }
 
-  void hand_over(Preference& best, OpKind kind, const Backend* backend) {
-    Preference candidate = best;
+  [[nodiscard]] bool has_row(const Backend& backend, std::size_t id) const {
+    const auto rows = backend.rows();
+    return std::any_of(rows.begin(), rows.end(), [&](const KernelRow& row) {
+      return !row.match(graph_, static_cast<NodeId>(id)).empty();
+    });
+  }
+
+  void hand_over(OpKind kind, const Backend* backend) {
+    Preference candidate = best_;
+    bool any = false;
     for (std::size_t id = 0; id < candidate.size(); ++id) {
-      if (graph_.nodes()[id].kind == kind) candidate[id] = backend;
+      if (graph_.nodes()[id].kind != kind) continue;
+      any = any || has_row(*backend, id);
+      candidate[id] = backend;
     }
-    const Plan before = plan_with(best), after = plan_with(candidate);
+    if (!any) return;
+    TimedSteps steps = timed(candidate);
     // Where both plans cut the graph alike, sets are single steps; else they are what both cover.
     NodeSets sets(graph_.nodes().size());
-    sets.join(before);
-    sets.join(after);
-    std::map<std::size_t, double> old_seconds, new_seconds;
-    add_up(before, step_seconds(before, best), sets, old_seconds);
-    add_up(after, step_seconds(after, candidate), sets, new_seconds);
+    sets.join(best_steps_);
+    sets.join(steps);
+    const auto old_seconds = sets.seconds_of(best_steps_), new_seconds = sets.seconds_of(steps);
 
     // Nodes with the same problem change together.
     struct Times {
@@ -189,26 +213,21 @@ class Search {
     std::map<std::string, Times> times;
     std::set<std::pair<std::string, std::size_t>> counted;
     for (std::size_t id = 0; id < candidate.size(); ++id) {
-      if (graph_.nodes()[id].kind != kind) continue;
       const std::size_t set = sets.find(id);
+      if (graph_.nodes()[id].kind != kind || !old_seconds.contains(set)) continue;
       if (!counted.emplace(problems_[id], set).second) continue;
-      times[problems_[id]].before += old_seconds[set];
-      times[problems_[id]].after += new_seconds[set];
+      times[problems_[id]].before += old_seconds.at(set);
+      times[problems_[id]].after += new_seconds.at(set);
     }
+    bool changed = false;
     for (std::size_t id = 0; id < candidate.size(); ++id) {
       if (graph_.nodes()[id].kind != kind) continue;
       const Times& time = times[problems_[id]];
-      if (time.after < time.before * (1.0 - kLeastGain)) best[id] = backend;
+      if (!(time.after < time.before * (1.0 - kLeastGain))) continue;
+      best_[id] = backend;
+      changed = true;
     }
-  }
-
-  static void add_up(const Plan& plan, const std::vector<double>& seconds, NodeSets& sets,
-                     std::map<std::size_t, double>& sums) {
-    const std::vector<NodeId> owners = owners_of(plan);
-    for (std::size_t s = 0; s < seconds.size(); ++s) {
-      if (owners[s] == kNoNode) continue;
-      sums[sets.find(static_cast<std::size_t>(owners[s]))] += seconds[s];
-    }
+    if (changed) best_steps_ = best_ == candidate ? std::move(steps) : timed(best_);
   }
 
   const Graph& graph_;
@@ -217,6 +236,8 @@ class Search {
   std::vector<std::string> problems_;  // of each node
   std::set<OpKind> kinds_;
   std::map<std::string, double> seconds_;  // of steps measured so far
+  Preference best_;
+  TimedSteps best_steps_;
 };
 
 std::string cache_key(const Graph& graph, const PlanOptions& options, const Device& device) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -27,21 +28,42 @@ std::int64_t bound_of(const Graph& graph, const Value& value) {
   return value.spec.dtype == DType::u8 ? 256 : 1;
 }
 
+// Numbers between which a value's elements are drawn. Weights keep the size of what flows through
+// them: with values that grow or fade from layer to layer, kernels would be timed on infinities and
+// denormal numbers.
+struct Range {
+  double low, high;
+};
+
+Range range_of(const Value& value) {
+  const Shape& shape = value.spec.shape;
+  if (value.role == Role::parameter && shape.rank() > 1) {
+    const auto fan_in = static_cast<double>(shape.elements() / shape[0]);
+    const double bound = std::sqrt(6.0 / fan_in);
+    return {-bound, bound};
+  }
+  if (value.role == Role::optimizer_state) return {0.0, 1e-3};
+  return {0.5, 1.0};
+}
+
 std::vector<std::byte> random_bytes(const Graph& graph, ValueId id) {
   const Value& value = graph.value(id);
   std::vector<std::byte> bytes(static_cast<std::size_t>(value.spec.bytes()));
   PhiloxSequence random(0, RandomStream::synthetic, static_cast<std::uint64_t>(id));
   const auto bound = static_cast<std::uint64_t>(bound_of(graph, value));
+  const Range range = range_of(value);
   // Random up to a block, which then repeats: timing needs no more.
   const std::int64_t elements = value.spec.shape.elements();
   const std::int64_t drawn = std::min<std::int64_t>(elements, 1 << 14);
   for (std::int64_t i = 0; i < drawn; ++i) {
     switch (value.spec.dtype) {
       case DType::f32:
-        reinterpret_cast<float*>(bytes.data())[i] = 0.02F + 0.1F * random.uniform();
+        reinterpret_cast<float*>(bytes.data())[i] =
+            static_cast<float>(range.low + (range.high - range.low) * random.uniform_double());
         break;
       case DType::f64:
-        reinterpret_cast<double*>(bytes.data())[i] = 0.02 + 0.1 * random.uniform_double();
+        reinterpret_cast<double*>(bytes.data())[i] =
+            range.low + (range.high - range.low) * random.uniform_double();
         break;
       case DType::i32:
         reinterpret_cast<std::int32_t*>(bytes.data())[i] =

@@ -10,7 +10,7 @@
 
 namespace ridgeline {
 
-// Fills a session's state for timing: small random parameters, random pixels, valid labels, a
+// Fills a session's state for timing: random parameters, random pixels, valid labels, a
 // learning rate of 0 so that nothing drifts. Zeros would flatter the hardware.
 class Session;
 void fill_for_timing(Session& session, std::size_t plan);

@@ -317,6 +317,7 @@ void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainPro
   if (!settings_) settings_ = settings_of(trainer.config(), data);
   Checkpoint checkpoint;
   checkpoint.model = trainer.config().step.model;
+  checkpoint.class_names = data.train.class_names;
   checkpoint.settings = *settings_;
   checkpoint.surroundings = surroundings_of(trainer.config());
   checkpoint.progress = progress;

@@ -35,6 +35,7 @@ using Settings = std::map<std::string, std::string>;
 struct Checkpoint {
   std::filesystem::path folder;
   ModelConfig model;
+  std::vector<std::string> class_names;  // of the data; empty where it has none
   Settings settings, surroundings;
   TrainProgress progress;
   std::string best;  // the folder's name; empty: none yet

@@ -102,7 +102,8 @@ StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build) {
   }
   if (trained.empty()) bad_input("all parameters are frozen: nothing is left to train");
   const Seed seed{step.loss, kNoValue};
-  const std::vector<ValueId> gradients = differentiate(step.graph, {&seed, 1}, wanted, spec.recompute);
+  const std::vector<ValueId> gradients =
+      differentiate(step.graph, {&seed, 1}, wanted, spec.recompute);
   for (std::size_t i = 0; i < trained.size(); ++i) {
     ensure(gradients[i] != kNoValue, "{} has no influence on the loss", trained[i].name);
     step.graph.name_gradient(gradients[i], gradient_name(trained[i].name));

@@ -177,9 +177,7 @@ Trainer::Plans Trainer::add_plans(StepRunner& runner, std::int64_t batch) const 
   // The test loss is the plain cross-entropy, comparable whatever training smooths.
   spec.label_smoothing = 0.0;
   spec.batch = eval_batch(batch);
-  plans.eval = runner.add_evaluation(spec);
-  spec.batch = data_.test.count() % spec.batch;
-  if (spec.batch > 0) plans.eval_rest = runner.add_evaluation(spec);
+  plans.eval = add_evaluation_plans(runner, spec, data_.test.count());
   return plans;
 }
 
@@ -206,32 +204,21 @@ void Trainer::check_memory_for_plans() const {
 
 Evaluation Trainer::evaluate(ConfusionMatrix* confusion) {
   ensure(test_loader_ != nullptr, "there is nothing to evaluate on");
-  const Clock::time_point start = Clock::now();
-  Session& session = runner_->session();
-  runner_->clear_totals();
-  test_loader_->start_epoch(0);
-  const std::int64_t full = eval_batch(config_.step.batch);
-  while (const std::optional<Batch> batch = test_loader_->next()) {
-    const Session::PlanId plan = batch->rows == full ? *plans_.eval : *plans_.eval_rest;
-    runner_->write_batch(*batch);
-    session.step_state() = {.seed = config_.seed, .valid_rows = batch->rows};
-    session.run(plan);
-    if (confusion != nullptr) {
-      confusion->add(session.read_value(plan, runner_->logits(plan)), batch->labels);
-    }
+  SeeLogits see;
+  if (confusion != nullptr) {
+    see = [&](std::int64_t, std::int32_t label, std::span<const double> logits) {
+      confusion->add(logits, {&label, 1});
+    };
   }
-  const MetricTotals totals = runner_->totals();
+  const Evaluation result =
+      run_evaluation(*runner_, *test_loader_, *plans_.eval, config_.seed, see);
   if (config_.full_batch) {
     // The test batches lay where the training data has its place.
-    runner_->write_batch(
-        first_rows(data_.train, sample_numbers_, std::min(full, data_.train.count())));
+    runner_->write_batch(first_rows(data_.train, sample_numbers_,
+                                    std::min(plans_.eval->batch, data_.train.count())));
     device_->synchronize();
   }
-  return {.loss = totals.loss / totals.rows,
-          .accuracy = totals.top1 / totals.rows,
-          .top5 = totals.top5 / totals.rows,
-          .samples = std::llround(totals.rows),
-          .seconds = seconds_since(start)};
+  return result;
 }
 
 // One training from the first step to the last.

@@ -11,6 +11,7 @@
 
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "train/evaluator.h"
 #include "train/metrics.h"
 #include "train/schedule.h"
 #include "train/step_runner.h"
@@ -131,7 +132,9 @@ class Trainer {
   [[nodiscard]] const TrainConfig& config() const { return config_; }
   [[nodiscard]] StepRunner& runner() { return *runner_; }
   [[nodiscard]] Session::PlanId training_plan() const { return plans_.train; }
-  [[nodiscard]] std::optional<Session::PlanId> evaluation_plan() const { return plans_.eval; }
+  [[nodiscard]] std::optional<Session::PlanId> evaluation_plan() const {
+    return plans_.eval ? std::optional(plans_.eval->full) : std::nullopt;
+  }
   [[nodiscard]] double setup_seconds() const { return setup_seconds_; }
 
  private:
@@ -140,7 +143,8 @@ class Trainer {
   // The plans of a training; one for the rest where the batch leaves a smaller one at the end.
   struct Plans {
     Session::PlanId train = 0;
-    std::optional<Session::PlanId> train_rest, eval, eval_rest;
+    std::optional<Session::PlanId> train_rest;
+    std::optional<EvaluationPlans> eval;
   };
 
   Plans add_plans(StepRunner& runner, std::int64_t batch) const;

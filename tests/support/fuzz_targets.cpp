@@ -9,6 +9,11 @@
 #include "base/error.h"
 #include "data/csv.h"
 #include "data/idx.h"
+#include "data/image_decoder.h"
+#include "data/image_source.h"
+#include "data/pack.h"
+#include "data/pack_format.h"
+#include "support/images.h"
 #include "support/weight_files.h"
 #include "train/pickle.h"
 #include "train/weight_file.h"
@@ -56,6 +61,63 @@ void read_bare_pickle(const std::filesystem::path& path) {
   (void)read_pickle(file.bytes(), path.string());
 }
 
+void read_image(const std::filesystem::path& path) {
+  std::vector<std::uint8_t> bytes;
+  read_bytes(path, bytes);
+  ImageDecoder decoder;
+  (void)check_image(decoder, bytes, path.string());
+}
+
+// Checksums guard a pack's header and index; here mutations reach what they guard.
+void read_pack_index(const std::filesystem::path& path) {
+  namespace format = pack_format;
+  std::vector<std::uint8_t> bytes;
+  read_bytes(path, bytes);
+  if (bytes.size() >= format::kHeaderBytes) {
+    const auto offset = format::get<std::uint64_t>(bytes, format::Field::index_offset);
+    const auto length = format::get<std::uint64_t>(bytes, format::Field::index_bytes);
+    if (offset <= bytes.size() && length <= bytes.size() - offset) {
+      format::put(std::span(bytes), format::Field::index_checksum,
+                  format::checksum(std::span(bytes).subspan(offset, length)));
+    }
+    format::put(std::span(bytes), format::kHeaderChecksum,
+                format::checksum(std::span(bytes).first(format::kHeaderChecksum)));
+  }
+  (void)parse_pack(bytes, path.string());
+}
+
+std::vector<Bytes> jpeg_seeds() {
+  const Bytes pixels = picture(24, 17);
+  return {jpeg(pixels, 24, 17), jpeg(pixels, 24, 17, {.progressive = true, .orientation = 6}),
+          jpeg(pixels, 24, 17, {.cmyk = true})};
+}
+
+std::vector<Bytes> png_seeds() {
+  const Bytes pixels = picture(9, 7);
+  return {png(pixels, 9, 7), png(pixels, 9, 7, {.palette = true, .interlaced = true}),
+          png(pixels, 9, 7, {.channels = 2, .bits = 16})};
+}
+
+std::vector<Bytes> pack_seeds() {
+  Split data;
+  data.train.name = "seed";
+  data.train.channels = data.test.channels = 1;
+  data.train.height = data.test.height = data.train.width = data.test.width = 2;
+  data.train.classes = data.test.classes = 2;
+  data.train.class_names = {"cat", "dog"};
+  data.train.labels = {0, 1};
+  data.train.pixels = ramp(8);
+  data.test.labels = {1};
+  data.test.pixels = ramp(4);
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("seed-" + std::to_string(getpid()) + ".pack");
+  (void)write_pack(data, path, {}, [](std::int64_t, std::int64_t) {});
+  Bytes bytes;
+  read_bytes(path, bytes);
+  std::filesystem::remove(path);
+  return {bytes};
+}
+
 std::vector<Bytes> idx_seeds() {
   const Bytes plain = idx({3, 4, 5}, ramp(60));
   return {plain, gzip(plain), idx({2}, ramp(2))};
@@ -97,13 +159,17 @@ std::vector<Bytes> torch_zip_seeds() {
 std::vector<Bytes> torch_legacy_seeds() { return {torch_legacy(seed_pickle(), {{"0", ramp(48)}})}; }
 
 // gzip reaches 1032 to 1, and buffers grow by doubling; archives may inflate 64 to 1.
-constexpr std::array<FuzzTarget, 6> kTargets = {{
+// A JPEG byte may stand for 512 pixels of three or four numbers, at several stages.
+constexpr std::array<FuzzTarget, 9> kTargets = {{
     {"idx", read_images, idx_seeds, 4000},
     {"csv", read_digits, csv_seeds, 4000},
     {"safetensors", read_weights, safetensors_seeds, 200},
     {"pickle", read_bare_pickle, pickle_seeds, 1000},
     {"torch_zip", read_weights, torch_zip_seeds, 1000},
     {"torch_legacy", read_weights, torch_legacy_seeds, 1000},
+    {"jpeg", read_image, jpeg_seeds, 10000},
+    {"png", read_image, png_seeds, 10000},
+    {"pack", read_pack_index, pack_seeds, 1000},
 }};
 
 }  // namespace

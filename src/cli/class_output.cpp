@@ -1,0 +1,85 @@
+#include "cli/class_output.h"
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+#include "cli/output.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+// "3 cat", or "3".
+std::string label_text(std::span<const std::string> names, std::int64_t label) {
+  const std::string name = class_name(names, label), number = fmt::format("{}", label);
+  return name == number ? number : fmt::format("{} {}", number, name);
+}
+
+}  // namespace
+
+std::string class_name(std::span<const std::string> names, std::int64_t label) {
+  const auto index = static_cast<std::size_t>(label);
+  return index < names.size() ? names[index] : fmt::format("{}", label);
+}
+
+std::string percent_or_na(const std::optional<double>& share) {
+  return share ? percent_text(*share) : "n/a";
+}
+
+std::string confusion_text(const ConfusionMatrix& matrix, std::span<const std::string> names) {
+  std::vector<std::string> header = {"true \\ predicted"};
+  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
+    header.push_back(fmt::format("{}", label));
+  }
+  for (const char* column : {"samples", "precision", "recall"}) header.emplace_back(column);
+  TextTable table(header, 'l' + std::string(header.size() - 1, 'r'));
+  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
+    std::vector<std::string> row = {label_text(names, label)};
+    for (std::int64_t p = 0; p < matrix.classes(); ++p) {
+      row.push_back(fmt::format("{}", matrix.count(label, p)));
+    }
+    row.push_back(fmt::format("{}", matrix.support(label)));
+    row.push_back(percent_or_na(matrix.precision(label)));
+    row.push_back(percent_or_na(matrix.recall(label)));
+    table.add_row(std::move(row));
+  }
+  return table.text();
+}
+
+Json confusion_json(const ConfusionMatrix& matrix, std::span<const std::string> names) {
+  Json counts = Json::array(), classes = Json::array();
+  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
+    Json row = Json::array();
+    for (std::int64_t p = 0; p < matrix.classes(); ++p) row.push_back(matrix.count(label, p));
+    counts.push_back(std::move(row));
+    classes.push_back({{"class", label},
+                       {"name", class_name(names, label)},
+                       {"samples", matrix.support(label)},
+                       {"precision", or_null(matrix.precision(label))},
+                       {"recall", or_null(matrix.recall(label))}});
+  }
+  return {{"counts", std::move(counts)}, {"classes", std::move(classes)}};
+}
+
+std::string per_class_text(const ConfusionMatrix& matrix, std::span<const std::string> names) {
+  TextTable table({"class", "samples", "precision", "recall", "most often taken for"}, "lrrrl");
+  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
+    if (matrix.support(label) == 0 && matrix.predicted(label) == 0) continue;
+    std::int64_t worst = -1;
+    for (std::int64_t p = 0; p < matrix.classes(); ++p) {
+      if (p == label || matrix.count(label, p) == 0) continue;
+      if (worst < 0 || matrix.count(label, p) > matrix.count(label, worst)) worst = p;
+    }
+    table.add_row(
+        {label_text(names, label), fmt::format("{}", matrix.support(label)),
+         percent_or_na(matrix.precision(label)), percent_or_na(matrix.recall(label)),
+         worst < 0 ? std::string()
+                   : fmt::format("{} ({})", label_text(names, worst), matrix.count(label, worst))});
+  }
+  return table.text();
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,181 @@
+// ridgeline eval: how well a trained network does on data.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "cli/class_output.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/trained_network.h"
+#include "data/catalog.h"
+#include "train/evaluator.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kWidestMatrix = 30;  // classes whose matrix a terminal can show
+constexpr std::size_t kMostListed = 20;     // broken images
+
+struct EvalOptions {
+  NetworkOptions network;
+  std::string data = "fashion-mnist", part = "test";
+  std::string normalize;  // empty: the checkpoint's, or what is usual for the data
+  std::optional<std::int64_t> limit;
+  int workers = 0;
+  bool strict = false, per_class = false, confusion = false, json = false;
+};
+
+Dataset load_part(const EvalOptions& options, ModelConfig& model) {
+  static constexpr std::array<std::string_view, 2> kParts = {"train", "test"};
+  const bool train = choice_of("--part", options.part, kParts) == 0;
+  LoadOptions load;
+  load.classes = static_cast<std::int32_t>(model.classes);
+  load.seed = static_cast<std::uint64_t>(options.network.run.seed);
+  if (!options.network.image.empty() || !options.network.checkpoint.empty()) {
+    load.image = {static_cast<int>(model.height), static_cast<int>(model.width)};
+  }
+  Split split = load_dataset(options.data, load);
+  if (!train && split.test.empty()) {
+    message("note: the data has no test part; all of it is evaluated\n");
+  }
+  Dataset data = std::move(train || split.test.empty() ? split.train : split.test);
+  if (options.limit) data = limit(std::move(data), *options.limit);
+  if (data.classes > model.classes) {
+    bad_input("{}: has {} classes, but the network knows {}", data.name, data.classes,
+              model.classes);
+  }
+  if (data.channels != model.channels && !options.network.checkpoint.empty()) {
+    bad_input("{}: images of {} channels, but the network was trained on {}", data.name,
+              data.channels, model.channels);
+  }
+  model.channels = data.channels;
+  model.height = data.height;
+  model.width = data.width;
+  return data;
+}
+
+std::string eval_text(const EvalOptions& options, const Evaluator& evaluator,
+                      const TrainedNetwork& network, const Dataset& data, const Evaluation& result,
+                      const ConfusionMatrix& matrix, std::span<const std::string> names) {
+  std::string text = fmt::format("model      {}\nweights    {}\ndata       {}\ninput      {}\n",
+                                 network.model.name, network.source, data.text(),
+                                 normalisation_text(evaluator.config().step));
+  text += fmt::format("\ntop-1      {}\ntop-5      {}\nloss       {:.4f}\n",
+                      percent_text(result.accuracy), percent_text(result.top5), result.loss);
+  text += fmt::format(
+      "samples    {} in {:.2f} s, {} a second\n", count_text(result.samples), result.seconds,
+      count_text(std::llround(static_cast<double>(result.samples) / result.seconds)));
+  if (options.per_class) text += '\n' + per_class_text(matrix, names);
+  if (options.confusion && matrix.classes() <= kWidestMatrix) {
+    text += '\n' + confusion_text(matrix, names);
+  } else if (options.confusion) {
+    text += fmt::format("\nThe matrix of {} classes is too wide for a terminal: see --json\n",
+                        matrix.classes());
+  }
+  return text;
+}
+
+void tell_broken(const std::vector<std::string>& broken) {
+  if (broken.empty()) return;
+  std::string text =
+      fmt::format("warning: {} broken images were replaced by others:\n", broken.size());
+  for (std::size_t i = 0; i < std::min(broken.size(), kMostListed); ++i) {
+    text += "  " + broken[i] + '\n';
+  }
+  message(text);
+}
+
+int run_eval(const EvalOptions& options) {
+  TrainedNetwork network = trained_network(options.network);
+  if (options.limit && *options.limit < 1) {
+    bad_input("--limit {}: must be at least 1", *options.limit);
+  }
+  if (options.workers < 0 || options.workers > 256) {
+    bad_input("--workers {}: must lie between 0 and 256", options.workers);
+  }
+  std::unique_ptr<Device> device = make_device(options.network.run.device);
+  const Dataset data = load_part(options, network.model);
+  EvaluatorConfig config;
+  config.step.model = network.model;
+  config.step.batch = options.network.run.batch;
+  config.plan = plan_request(options.network.run, options.network.run.backend);
+  config.seed = static_cast<std::uint64_t>(options.network.run.seed);
+  config.workers = options.workers > 0 ? options.workers : thread_count();
+  config.strict = options.strict;
+  const std::string known =
+      network.normalisation.empty() ? usual_normalisation(data) : network.normalisation;
+  set_normalisation(config.step, options.normalize.empty() ? known : options.normalize);
+
+  Evaluator evaluator(config, data, std::move(device));
+  if (network.weights) {
+    evaluator.runner().load(match_weights(evaluator.runner().parameters(), *network.weights,
+                                          {.model = network.model.name}));
+  }
+  ConfusionMatrix matrix(network.model.classes);
+  ProgressBar bar;
+  const Evaluation result = evaluator.evaluate(
+      [&](std::int64_t sample, std::int32_t label, std::span<const double> logits) {
+        matrix.add(logits, {&label, 1});
+        bar.show(sample + 1, data.count(), "sample");
+      });
+  bar.clear();
+  const auto& names = data.class_names.empty() ? network.class_names : data.class_names;
+  const std::vector<std::string> broken = evaluator.broken_images();
+  tell_broken(broken);
+  if (!options.json) {
+    print(eval_text(options, evaluator, network, data, result, matrix, names));
+    return 0;
+  }
+  Json document = {{"model", network.model.name}, {"weights", network.source},
+                   {"data", data.name},           {"backend", options.network.run.backend},
+                   {"top1", result.accuracy},     {"top5", result.top5},
+                   {"loss", result.loss},         {"samples", result.samples},
+                   {"seconds", result.seconds},   {"broken_images", broken}};
+  if (options.per_class || options.confusion) document["confusion"] = confusion_json(matrix, names);
+  print(document.dump(2) + '\n');
+  return 0;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& program, Action& action) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command =
+      program.add_subcommand("eval", "Tell how well a trained network does on data");
+  add_network_options(*command, options->network, "MODEL,--model");
+  RunOptions& run = options->network.run;
+  command->add_option("--data", options->data, "Data, as 'train' takes it")->capture_default_str();
+  command->add_option("--part", options->part, "test or train")->capture_default_str();
+  command->add_option("--limit", options->limit, "Only the first N samples")->type_name("N");
+  command->add_option("--normalize", options->normalize, "As in 'train' [the checkpoint's own]")
+      ->type_name("NAME");
+  command->add_option("--batch", run.batch, "Samples in a step")->capture_default_str();
+  command->add_option("--backend", run.backend, "reference, native, onednn or auto")
+      ->capture_default_str();
+  command->add_option("--device", run.device, "Device")->capture_default_str();
+  command->add_option("--precision", run.precision, "Precision; the cpu computes in fp32")
+      ->capture_default_str();
+  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor")
+      ->capture_default_str();
+  command->add_option("--workers", options->workers, "Threads that decode images; 0: as --threads")
+      ->capture_default_str();
+  command->add_flag("--strict", options->strict, "A broken image is an error");
+  command->add_flag("--per-class", options->per_class, "Also precision and recall of each class");
+  command->add_flag("--confusion", options->confusion, "Also the confusion matrix");
+  command->add_flag("--json", options->json, "Print one JSON document");
+  command->footer(
+      "Examples:\n"
+      "  ridgeline eval squeezenet1_1 --weights squeezenet1_1.safetensors --data photos/\n"
+      "  ridgeline eval --checkpoint run1 --best --data mnist --confusion");
+  command->callback([options, &action] { action = [options] { return run_eval(*options); }; });
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,106 @@
+#include "cli/trained_network.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/error.h"
+#include "train/checkpoint.h"
+#include "train/match_weights.h"
+
+namespace ridgeline::cli {
+namespace {
+
+std::vector<Parameter> parameters_of(const ModelConfig& model) {
+  StepSpec step;
+  step.batch = 1;
+  step.model = model;
+  return evaluation_graph(step).parameters;
+}
+
+// A checkpoint's file also holds the optimizer's state, which is no part of the network.
+void keep_parameters(WeightFile& file, std::span<const Parameter> parameters) {
+  std::erase_if(file.tensors, [&](const WeightTensor& tensor) {
+    return std::none_of(parameters.begin(), parameters.end(),
+                        [&](const Parameter& parameter) { return parameter.name == tensor.name; });
+  });
+}
+
+TrainedNetwork from_checkpoint(const NetworkOptions& options) {
+  Checkpoint checkpoint = options.best ? read_best_checkpoint(options.checkpoint)
+                                       : read_last_checkpoint(options.checkpoint);
+  if (!options.run.model.empty() && options.run.model != checkpoint.model.name) {
+    bad_input("{}: is a checkpoint of {}, not of {}", options.checkpoint, checkpoint.model.name,
+              options.run.model);
+  }
+  TrainedNetwork network;
+  network.model = std::move(checkpoint.model);
+  network.weights = std::move(checkpoint.tensors);
+  keep_parameters(*network.weights, parameters_of(network.model));
+  network.steps = checkpoint.progress.result.steps;
+  network.source = checkpoint.folder.string();
+  network.class_names = std::move(checkpoint.class_names);
+  // Kept as means/deviations.
+  network.normalisation = checkpoint.settings["normalisation"];
+  std::replace(network.normalisation.begin(), network.normalisation.end(), '/', ',');
+  if (network.normalisation == ",") network.normalisation = "unit";
+  return network;
+}
+
+void take_classes(ModelConfig& model, const WeightFile& file) {
+  const std::string head = head_layer(parameters_of(model)) + ".weight";
+  for (const WeightTensor& tensor : file.tensors) {
+    if (modern_name(tensor.name) == head && !tensor.dims.empty() && tensor.dims[0] > 1) {
+      model.classes = tensor.dims[0];
+    }
+  }
+}
+
+}  // namespace
+
+void add_network_options(CLI::App& command, NetworkOptions& options, const char* names) {
+  RunOptions& run = options.run;
+  command.add_option(names, run.model, "Model, see 'ridgeline models'; a checkpoint tells its own");
+  command.add_option("--set", run.settings, "Set an option of the model, repeatable")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--classes", run.classes, "Classes [those of the weights]")->type_name("N");
+  command.add_option("--image", options.image, "Size of the images [the model's own]")
+      ->type_name("HxW");
+  command.add_option("--init", run.init, "Initial weights: pytorch or he")->capture_default_str();
+  command.add_option("--seed", run.seed, "Seed of the initial weights")->capture_default_str();
+  command
+      .add_option("--weights", options.weights,
+                  "Take the weights of a .safetensors, .pth or .pt file")
+      ->type_name("FILE");
+  command.add_option("--checkpoint", options.checkpoint, "Take those of the last checkpoint")
+      ->type_name("DIR");
+  command.add_flag("--best", options.best, "Take the checkpoint with the best test accuracy");
+}
+
+TrainedNetwork trained_network(const NetworkOptions& options) {
+  if (!options.weights.empty() && !options.checkpoint.empty()) {
+    bad_input("--weights and --checkpoint exclude each other");
+  }
+  if (options.best && options.checkpoint.empty()) bad_input("--best needs --checkpoint DIR");
+  TrainedNetwork network;
+  if (!options.checkpoint.empty()) {
+    network = from_checkpoint(options);
+    RunOptions run = options.run;
+    run.model = network.model.name;
+    apply(run);
+    set_image(network.model, options.image);
+    return network;
+  }
+  apply(options.run);
+  network.model = model_config(options.run);
+  set_image(network.model, options.image);
+  network.source = fmt::format("initial weights of seed {}", options.run.seed);
+  if (options.weights.empty()) return network;
+  network.weights = open_weights(options.weights);
+  network.source = fmt::format("{} ({})", options.weights, network.weights->format);
+  if (!options.run.classes) take_classes(network.model, *network.weights);
+  return network;
+}
+
+}  // namespace ridgeline::cli

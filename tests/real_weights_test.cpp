@@ -1,0 +1,87 @@
+// SqueezeNet 1.1 with weights trained on ImageNet: stored outputs, and photographs.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "models/model.h"
+#include "support/images.h"
+#include "support/npy.h"
+#include "support/program.h"
+#include "train/match_weights.h"
+#include "train/step_runner.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SlowRealWeights : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    folder_ = testing::test_data() / "squeezenet1_1";
+    if (!fs::exists(weights())) {
+      GTEST_SKIP() << "no SqueezeNet weights in " << folder_
+                   << "; set RIDGELINE_TEST_DATA to the folder that holds them";
+    }
+  }
+  [[nodiscard]] fs::path weights() const { return folder_ / "squeezenet1_1-imagenet.safetensors"; }
+
+  fs::path folder_;
+};
+
+TEST_P(SlowRealWeights, StoredOutputsComeOut) {
+  Graph graph;
+  const ModelConfig config = default_config("squeezenet1_1");
+  const ValueId image = graph.add_value("image", {Shape{1, 3, 224, 224}, DType::f32}, Role::input);
+  NetworkBuilder builder(graph, false, config.init, DType::f32);
+  const ValueId logits = find_model("squeezenet1_1").build(builder, image, config);
+  graph.mark_output(logits);
+  const auto device = make_cpu_device();
+  PlanRequest request;
+  request.backend = GetParam();
+  Session session(*device);
+  const Session::PlanId plan = session.add(plan_for(graph, request, *device));
+  session.prepare();
+  const WeightFile file = open_weights(weights());
+  for (const WeightMatch::Pair& pair :
+       match_weights(builder.parameters(), file, {.model = "squeezenet1_1"}).pairs) {
+    const std::vector<float> values = pair.tensor->to_float();
+    session.write(pair.parameter, std::as_bytes(std::span(values)));
+    device->synchronize();
+  }
+  for (const char* number : {"0", "1", "2"}) {
+    const fs::path set = folder_ / "test_data_set" / number;
+    const std::vector<float> input = testing::read_npy(set / "input_0.npy");
+    const std::vector<float> expected = testing::read_npy(set / "output_0.npy");
+    session.write("image", std::as_bytes(std::span(input)));
+    session.run(plan);
+    device->synchronize();
+    const std::vector<double> output = session.read_value(plan, logits);
+    ASSERT_EQ(output.size(), expected.size());
+    double worst = 0.0;
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      worst = std::max(worst, std::abs(output[i] - static_cast<double>(expected[i])));
+    }
+    EXPECT_LT(worst, 1e-3) << "set " << number << " on " << GetParam();
+  }
+}
+
+TEST_P(SlowRealWeights, PhotographsAreRecognised) {
+  if (std::string(GetParam()) == "reference") GTEST_SKIP() << "too slow on the reference";
+  testing::Child child("eval squeezenet1_1 --json --batch 11 --weights " + weights().string() +
+                           " --data " + (folder_ / "images").string() + " --backend " + GetParam(),
+                       fs::temp_directory_path());
+  const testing::Outcome outcome = child.finish();
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto document = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(document.at("samples"), 33);
+  EXPECT_GE(document.at("top1").get<double>(), 0.6);
+  EXPECT_GE(document.at("top5").get<double>(), 0.8);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, SlowRealWeights,
+                         ::testing::Values("reference", "native", "onednn"));
+
+}  // namespace
+}  // namespace ridgeline
