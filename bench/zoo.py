@@ -125,7 +125,7 @@ def main():
     import torch
 
     lines = ["# The zoo: one training step beside PyTorch", "",
-             f"`bench/zoo.py --rounds {arguments.rounds} --threads {arguments.threads}`", "",
+             "`" + " ".join(["bench/zoo.py", *sys.argv[1:]]) + "`", "",
              f"{processor()}, {arguments.threads} threads, PyTorch {torch.__version__}, "
              f"{arguments.rounds} rounds in random order; ms a step (median), MB of memory (10^6)", ""]
     head = [*LAYOUTS, *backends, *(f"{b} / PyTorch" for b in backends), "PyTorch MB", *(f"{b} MB" for b in backends)]

@@ -1,4 +1,5 @@
-// SqueezeNet 1.1 with weights trained on ImageNet: stored outputs, and photographs.
+// SqueezeNet 1.1 with weights trained on ImageNet: stored outputs, photographs, a new head; and
+// Tiny-ImageNet from its folder and from a pack.
 
 #include <gtest/gtest.h>
 
@@ -78,6 +79,60 @@ TEST_P(SlowRealWeights, PhotographsAreRecognised) {
   EXPECT_EQ(document.at("samples"), 33);
   EXPECT_GE(document.at("top1").get<double>(), 0.6);
   EXPECT_GE(document.at("top5").get<double>(), 0.8);
+}
+
+// Archives of photographs, unpacked for one test.
+class SlowPhotographs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    data_ = testing::test_data();
+    folder_ = fs::temp_directory_path() / ("ridgeline_photos_" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] bool unpack(const std::string& archive) const {
+    const fs::path file = data_ / archive;
+    return fs::exists(file) &&
+           std::system(("tar xf '" + file.string() + "' -C '" + folder_.string() + "'").c_str()) ==
+               0;
+  }
+  [[nodiscard]] nlohmann::json run(const std::string& arguments) const {
+    const testing::Outcome outcome = testing::Child(arguments, folder_).finish();
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  }
+
+  fs::path data_, folder_;
+};
+
+TEST_F(SlowPhotographs, CatsAndDogsAreToldApartAfterFourEpochsOfANewHead) {
+  const fs::path weights = data_ / "squeezenet1_1" / "squeezenet1_1-imagenet.safetensors";
+  if (!fs::exists(weights) || !unpack("cats-dogs-mini.tar")) {
+    GTEST_SKIP() << "no cats-dogs-mini.tar or weights; set RIDGELINE_TEST_DATA";
+  }
+  const nlohmann::json document =
+      run("train squeezenet1_1 --data cats-dogs-mini --freeze features.* --optimizer adam "
+          "--epochs 4 --batch 32 --json --weights " +
+          weights.string());
+  EXPECT_GE(document.at("final_test_accuracy").get<double>(), 0.9);
+}
+
+TEST_F(SlowPhotographs, TinyImageNetTrainsFromFolderAndPackAlike) {
+  if (!unpack("tiny-imagenet-mini.tar.xz")) {
+    GTEST_SKIP() << "no tiny-imagenet-mini.tar.xz; set RIDGELINE_TEST_DATA";
+  }
+  (void)run("data pack tiny-imagenet-200 tiny.pack --jpeg --json");
+  std::vector<nlohmann::json> losses;
+  for (const char* source : {"tiny-imagenet-200", "tiny.pack"}) {
+    const nlohmann::json epochs =
+        run(std::string("train squeezenet1_1 --limit 250 --epochs 2 --batch 50 --json --data ") +
+            source)
+            .at("epochs");
+    losses.push_back({epochs.at(0).at("train_loss"), epochs.at(1).at("train_loss"),
+                      epochs.at(1).at("test_loss")});
+  }
+  EXPECT_EQ(losses[0], losses[1]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, SlowRealWeights,

@@ -29,7 +29,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kFullBatchPace = 50;  // iterations between two rows of the table
 constexpr double kUsualValidation = 0.1;     // share held out of data without a test part
-constexpr int kShareRepeats = 3;
 
 struct TrainOptions {
   RunOptions run;
@@ -292,8 +291,7 @@ int run_train(const TrainOptions& options) {
     }
     runner.session().step_state() = {.seed = config.seed,
                                      .valid_rows = trainer.config().step.batch};
-    const PlanTiming timing = time_plan(runner.session(), trainer.training_plan(), kShareRepeats);
-    report.providers = provider_shares(plan, timing.step_seconds);
+    report.providers = provider_shares(plan, time_steps(runner.session(), trainer.training_plan()));
   }
   give_out(report, output);
   if (checkpoints.failed()) return 1;

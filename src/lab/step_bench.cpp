@@ -14,7 +14,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kTurn = 10;  // measured steps before the next candidate's turn
-constexpr int kStepRepeats = 5;
 
 class Candidate {
  public:
@@ -59,7 +58,7 @@ class Candidate {
     Session& session = result.runner->session();
     result.summary = median_interval(result.seconds);
     session.step_state().learning_rate = 0.0;
-    result.step_seconds = time_plan(session, result.plan, kStepRepeats).step_seconds;
+    result.step_seconds = time_steps(session, result.plan);
     result.providers = provider_shares(session.plan(result.plan), result.step_seconds);
   }
 

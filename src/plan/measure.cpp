@@ -131,24 +131,14 @@ double time_whole(Session& session, std::size_t plan) {
   });
 }
 
-PlanTiming time_plan(Session& session, std::size_t plan, int repeats) {
-  const std::size_t steps = session.plan(plan).steps.size();
-  PlanTiming timing{std::vector<double>(steps, std::numeric_limits<double>::infinity()),
-                    std::numeric_limits<double>::infinity()};
+std::vector<double> time_steps(Session& session, std::size_t plan) {
   session.run(plan);
   session.device().synchronize();
-  for (int repeat = 0; repeat < repeats; ++repeat) {
-    for (std::size_t s = 0; s < steps; ++s) {
-      const Clock::time_point start = Clock::now();
-      session.run_step(plan, s);
-      timing.step_seconds[s] = std::min(timing.step_seconds[s], seconds_since(start));
-    }
-    const Clock::time_point start = Clock::now();
-    session.run(plan);
-    session.device().synchronize();
-    timing.total_seconds = std::min(timing.total_seconds, seconds_since(start));
+  std::vector<double> seconds;
+  for (std::size_t s = 0; s < session.plan(plan).steps.size(); ++s) {
+    seconds.push_back(time_step(session, plan, s));
   }
-  return timing;
+  return seconds;
 }
 
 }  // namespace ridgeline

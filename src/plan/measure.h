@@ -15,12 +15,8 @@ namespace ridgeline {
 class Session;
 void fill_for_timing(Session& session, std::size_t plan);
 
-struct PlanTiming {
-  std::vector<double> step_seconds;  // the fastest of the repeats, for each step
-  double total_seconds = 0.0;        // of the whole plan, the fastest of the repeats
-};
-
-[[nodiscard]] PlanTiming time_plan(Session& session, std::size_t plan, int repeats);
+// The time of every step, each alone.
+[[nodiscard]] std::vector<double> time_steps(Session& session, std::size_t plan);
 
 // The fastest of a few runs of one step, or of the whole plan: more of them where they are short.
 // REQUIRES: the plan has run before, so that values are there and memory is mapped.
