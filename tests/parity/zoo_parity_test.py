@@ -9,10 +9,11 @@ The yardstick is float64, where rounding plays no part:
 
 Errors are norms: |x - exact| / |exact|. A gradient's is taken relative to at least 1e-6 of the norm of all gradients
 together, because some are zero in truth (a bias before a batch norm), and a running mean's relative to at least the
-deviations of its channels, because it too may be zero. Gradients and statistics are judged by the worst
-parameter: which one rounding hits hardest (a ReLU that tips over, a channel with little variance) is chance, and differs
-between any two programs. In float32, a difference below one unit in the last place of the norm of all gradients is shown but
-not judged: densenet's norm0.weight, which later norms cancel, is all rounding. A loss is one number, whose error may be zero by luck: PyTorch is granted one unit in the last place.
+deviations of its channels, because it too may be zero. Gradients and statistics are judged by the worst parameter. Which
+one rounding hits hardest, and whether it tips a ReLU over, is chance and differs between any two programs and batches: the
+same PyTorch errs by 4e-6 on one batch of resnet18 at 224x224 and by 1e-2 on the next. So PyTorch's own error is the largest
+of its two layouts on three batches. A loss is one number, whose error may be zero by luck: PyTorch is granted one unit in the
+last place.
 --full adds images of 224x224."""
 
 import argparse
@@ -77,26 +78,30 @@ def torch_model(manifest, folder, dtype):
     return model.to(dtype)
 
 
-def torch_run(manifest, folder, dtype, steps):
-    """Logits of inference; the loss, gradients and running statistics of each step."""
+def torch_run(manifest, folder, dtype, steps, first=0, channels_last=False):
+    """Logits of inference; the loss, gradients and running statistics of each step, from batch `first` on."""
     model = torch_model(manifest, folder, dtype)
+    if channels_last:
+        model = model.to(memory_format=torch.channels_last)
     size, batch = manifest["image"], manifest["batch"]
     pixels = np.fromfile(folder / "images.u8", dtype=np.uint8).reshape(-1, 3, size, size)
     images = torch.from_numpy((pixels / 255.0 - manifest["mean"]) / manifest["deviation"]).to(dtype)
+    if channels_last:
+        images = images.contiguous(memory_format=torch.channels_last)
     labels = torch.from_numpy(np.fromfile(folder / "labels.i32", dtype=np.int32)).long()
     model.eval()
     with torch.no_grad():
         logits = model(images[:batch]).double().numpy().ravel()
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=manifest["learning_rate"], momentum=manifest["momentum"])
-    for step in range(steps):
+    for step in range(first, first + steps):
         rows = slice(step * batch, (step + 1) * batch)
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
         loss.backward()
         optimizer.step()
         yield {"logits": logits, "loss": loss.item(),
-               "gradients": {name: value.grad.numpy() for name, value in model.named_parameters()},
+               "gradients": {name: value.grad.contiguous().numpy() for name, value in model.named_parameters()},
                "statistics": {name: value.numpy() for name, value in model.named_buffers()
                               if not name.endswith("num_batches_tracked")}}
 
@@ -125,12 +130,10 @@ def errors(step, exact):
     floor = SMALLEST_GRADIENT * norm
     assert step["gradients"].keys() == exact["gradients"].keys() and step["statistics"].keys() == exact["statistics"].keys()
     gradients = {name: error_of(step["gradients"][name], g, floor) for name, g in exact["gradients"].items()}
-    lengths = {name: max(np.linalg.norm(g.ravel()), floor) for name, g in exact["gradients"].items()}
-    judged = [error for name, error in gradients.items() if error * lengths[name] > UNIT * norm]
     statistics = {name: error_of(step["statistics"][name], s, deviation_of(name, exact["statistics"]))
                   for name, s in exact["statistics"].items()}
     return {"loss": abs(step["loss"] - exact["loss"]) / abs(exact["loss"]), "gradients": max(gradients.values()),
-            "worst gradient": max(gradients, key=gradients.get), "judged gradients": max(judged, default=0.0),
+            "worst gradient": max(gradients, key=gradients.get),
             "statistics": max(statistics.values(), default=0.0), "logits": error_of(step["logits"], exact["logits"])}
 
 
@@ -147,10 +150,27 @@ class Report:
         bad = [key for key, limit in limits.items() if not found[key] <= limit]
         self.compared += len(limits)
         self.failed += len(bad)
-        cells = [f"{found[key]:.1e}" + ("!" if key in bad or "judged " + key in bad else "") for key in ("loss", "gradients", "statistics", "logits")]
+        cells = [f"{found[key]:.1e}" + ("!" if key in bad else "") for key in ("loss", "gradients", "statistics", "logits")]
         print(ROW.format(manifest["model"], manifest["image"], who, *cells, found["worst gradient"]), flush=True)
         for key in bad:
             print(f"  FAILED: {key} of {who}: {found[key]:.3e}, allowed {limits[key]:.3e}")
+
+
+def larger(one, other):
+    """The larger errors of both."""
+    worst = one if one["gradients"] >= other["gradients"] else other
+    return {key: max(one[key], other[key]) if key != "worst gradient" else worst[key] for key in one}
+
+
+def peer_errors(manifest, folder):
+    """What PyTorch errs in float32: the largest of its two layouts on each step's batch, from the initial weights."""
+    found = None
+    for first in range(STEPS):
+        exact = next(torch_run(manifest, folder, torch.float64, 1, first))
+        for channels_last in (False, True):
+            error = errors(next(torch_run(manifest, folder, torch.float32, 1, first, channels_last)), exact)
+            found = error if found is None else larger(found, error)
+    return found
 
 
 def compare(tool, folder, report, model, image, batch, backends):
@@ -163,11 +183,11 @@ def compare(tool, folder, report, model, image, batch, backends):
             exact_first = {key: value if not isinstance(value, dict) else {n: a.copy() for n, a in value.items()}
                            for key, value in exact.items()}
             worst = found
-        worst = {key: max(worst[key], found[key]) if key != "worst gradient" else found[key] for key in found}
+        worst = larger(worst, found)
     report.row(manifest, "reference f64", worst, dict.fromkeys(("loss", "gradients", "statistics", "logits"), EXACT))
-    peer = errors(next(torch_run(manifest, folder, torch.float32, 1)), exact_first)
+    peer = peer_errors(manifest, folder)
     report.row(manifest, "PyTorch f32", peer, {})
-    limits = {"loss": TIMES * max(peer["loss"], UNIT), "judged gradients": TIMES * peer["gradients"],
+    limits = {"loss": TIMES * max(peer["loss"], UNIT), "gradients": TIMES * peer["gradients"],
               "statistics": TIMES * peer["statistics"], "logits": INFERENCE}
     for backend in backends:
         report.row(manifest, f"{backend} f32", errors(next(our_steps(manifest, folder, backend, np.float32)), exact_first), limits)
