@@ -260,12 +260,27 @@ const Backend* by_name(const std::vector<const Backend*>& backends, const std::s
   return nullptr;
 }
 
+// The ops and their layers, without shapes.
+std::string structure_of(const Graph& graph) {
+  std::string text;
+  for (const Node& node : graph.nodes()) {
+    text += fmt::format("{} {}\n", name_of(node.kind), node.layer);
+  }
+  return text;
+}
+
 Preference choose(const Graph& graph, const PlanOptions& options, const PlanRequest& request,
                   Device& device) {
   const std::string key = cache_key(graph, options, device);
   std::vector<std::string> names;
   if (request.choices && request.choices->contains(key)) names = request.choices->at(key);
   if (names.empty()) names = load_choice(request.cache, key);
+  const std::string structure = structure_of(graph);
+  const bool similar = request.by_structure && request.by_structure->contains(structure);
+  if (names.size() != graph.nodes().size() && similar) {
+    names = request.by_structure->at(structure);
+    store_choice(request.cache, key, names);
+  }
   Preference preference;
   if (names.size() == graph.nodes().size()) {
     for (const std::string& name : names) preference.push_back(by_name(options.providers, name));
@@ -276,6 +291,7 @@ Preference choose(const Graph& graph, const PlanOptions& options, const PlanRequ
     store_choice(request.cache, key, names);
   }
   if (request.choices) (*request.choices)[key] = names;
+  if (request.by_structure) request.by_structure->try_emplace(structure, names);
   return preference;
 }
 

@@ -24,6 +24,9 @@ struct PlanRequest {
   std::filesystem::path cache = {};
   // Choices that come before those of the cache, and to which those made are added; null: none.
   std::shared_ptr<PlanChoices> choices = {};
+  // Choices by the graph's ops alone, whatever their shapes: a smaller last batch takes what was
+  // chosen for the full one instead of measuring again; null: nothing is shared.
+  std::shared_ptr<PlanChoices> by_structure = {};
 };
 
 // $XDG_CACHE_HOME/ridgeline/choices.json, or ~/.cache/...

@@ -18,7 +18,9 @@ std::uint64_t hash_of_bytes(std::span<const std::byte> bytes) {
 }  // namespace
 
 StepRunner::StepRunner(Device& device, PlanRequest request)
-    : request_(std::move(request)), session_(device) {}
+    : request_(std::move(request)), session_(device) {
+  if (!request_.by_structure) request_.by_structure = std::make_shared<PlanChoices>();
+}
 
 Session::PlanId StepRunner::add(StepGraph step) {
   if (parameters_.empty()) parameters_ = std::move(step.parameters);
