@@ -150,14 +150,7 @@ Resize crop_transform(const PixelArea& crop, FrameSize target) {
 }
 
 Resize evaluation_transform(FrameSize image, FrameSize target) {
-  Resize resize{
-      .box = {0.0, 0.0, static_cast<double>(image.width), static_cast<double>(image.height)},
-      .resized_width = target.width,
-      .resized_height = target.height,
-      .x = 0,
-      .y = 0,
-      .width = target.width,
-      .height = target.height};
+  Resize resize = crop_transform({0, 0, image.width, image.height}, target);
   if (image.width == target.width && image.height == target.height) return resize;
   const int height = rounded(target.height * kResizeRatio);
   const int width = rounded(target.width * kResizeRatio);
