@@ -13,6 +13,8 @@ namespace ridgeline {
 extern const Backend reference_backend;
 extern const Backend native_backend;
 extern const Backend onednn_backend;
+extern const Backend cuda_backend;
+extern const Backend cudnn_backend;
 
 [[nodiscard]] std::span<const Backend* const> all_backends();
 
