@@ -13,6 +13,14 @@ std::span<const Backend* const> all_backends() {
   return kBackends;
 }
 
+std::vector<const Backend*> usable_backends() {
+  std::vector<const Backend*> usable;
+  for (const Backend* backend : all_backends()) {
+    if (backend->unavailable().empty()) usable.push_back(backend);
+  }
+  return usable;
+}
+
 std::vector<const Backend*> providers_of(std::string_view name) {
   const auto known = all_backends();
   std::vector<std::string_view> names;

@@ -193,6 +193,7 @@ int run_bench(const BenchOptions& options) {
   }
   check_writable(options.output.csv);
   const std::unique_ptr<Device> device = make_device(options.run.device);
+  config.step.precision = precision_of(options.run, *device);
   const Dataset data = prepare_step(config.step, options.data, options.run, config.candidates,
                                     config.step.batch, *device);
   show_plans(config.step, options.run, config.candidates, options.output.json, *device);
@@ -231,8 +232,9 @@ void add_bench(CLI::App& program, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   options->optimizer.sgd_momentum = 0.9;
   CLI::App* command = program.add_subcommand("bench", "Measure the time of training steps");
-  add_run_options(*command, options->run,
-                  "reference, native, onednn or auto; several with commas, measured in turns");
+  add_run_options(
+      *command, options->run,
+      "Provider, see 'ridgeline backends', or auto; several with commas, measured in turns");
   add_step_data_options(*command, options->data);
   add_optimizer_options(*command, options->optimizer);
   command->add_option("--warmup", options->warmup, "Steps before measuring")->capture_default_str();
@@ -243,7 +245,9 @@ void add_bench(CLI::App& program, Action& action) {
       "Examples:\n"
       "  ridgeline bench mnist_cnn --batch 512 --backend native,onednn\n"
       "  ridgeline bench mnist_cnn --batch 512 --per-step\n"
-      "  ridgeline bench mlp --batch 59000 --momentum 0 --json");
+      "  ridgeline bench mlp --batch 59000 --momentum 0 --json\n"
+      "  ridgeline bench resnet50 --batch 128 --device cuda:0 --precision bf16 --backend "
+      "cuda,cudnn,auto");
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

@@ -63,6 +63,10 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::string name() const override { return "cpu"; }
   [[nodiscard]] std::string kind() const override { return "cpu"; }
   [[nodiscard]] std::string description() const override { return processor_name(); }
+  [[nodiscard]] std::string refuse(Precision precision) const override {
+    if (precision == Precision::fp32) return {};
+    return "the kernels of the cpu compute in fp32 only";
+  }
   [[nodiscard]] std::size_t available_memory() const override {
     return std::min({free_in_system(), free_in_cgroup(), free_in_address_space()});
   }

@@ -134,6 +134,15 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::string name() const override { return fmt::format("cuda:{}", index_); }
   [[nodiscard]] std::string kind() const override { return "cuda"; }
   [[nodiscard]] std::string description() const override { return properties_.name; }
+  // Tensor cores for f16 came with 7.0, for bf16 and TF32 with 8.0.
+  [[nodiscard]] std::string refuse(Precision precision) const override {
+    const bool modern = properties_.major >= 8;
+    if (modern || precision == Precision::fp32 || precision == Precision::fp16) return {};
+    return fmt::format(
+        "{} has compute capability {}.{}, and units for {} begin with 8.0; fp32 and "
+        "fp16 are what it offers",
+        description(), properties_.major, properties_.minor, name_of(precision));
+  }
   [[nodiscard]] std::size_t available_memory() const override {
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "asking for free memory");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/precision.h"
 #include "plan/kernel.h"
 
 namespace ridgeline {
@@ -29,6 +30,8 @@ class Device {
   [[nodiscard]] virtual std::string kind() const = 0;  // the device that backends name: "cpu"
   // The hardware, as a key for measurements: "AMD EPYC 7763".
   [[nodiscard]] virtual std::string description() const = 0;
+  // Why the device cannot compute in a precision; empty when it can.
+  [[nodiscard]] virtual std::string refuse(Precision precision) const = 0;
   // Bytes that an allocation can still get, as far as the system tells.
   [[nodiscard]] virtual std::size_t available_memory() const = 0;
 

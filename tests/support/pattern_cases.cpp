@@ -171,8 +171,8 @@ void add_norm_patterns(std::vector<OpCase>& cases) {
     const ValueId conv =
         builder.node(OpKind::conv2d, {src, weights}, Conv2dAttributes(kernel(3, 3).pad(1)));
     const ValueId mean = builder.node(OpKind::bn_statistics, {conv}, BatchNormAttributes{});
-    builder.node(OpKind::bn_update_running, {running_mean, running_variance, mean, mean + 1, conv},
-                 BatchNormAttributes{});
+    builder.node(OpKind::bn_update_running, {running_mean, running_variance, mean, mean + 1},
+                 BatchNormAttributes{.count = 3 * 6 * 7});
     ValueId dst =
         builder.node(OpKind::bn_apply, {conv, mean, mean + 1, scale, shift}, BatchNormAttributes{});
     if (residual) dst = builder.node(OpKind::add, {dst, other});
