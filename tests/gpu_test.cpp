@@ -90,8 +90,9 @@ TEST_P(Gpu, AReplayedStepDoesWhatTheLaunchedOneDid) {
   const ToyNetwork toy = network(0);
   const StepGraph step = training_graph(toy.spec, toy.build);
   Session session(*device_);
-  const Session::PlanId id =
-      session.add(make_plan(step.graph, {.providers = providers_of(GetParam().backend->name)}));
+  PlanOptions options;
+  options.providers = providers_of(GetParam().backend->name);
+  const Session::PlanId id = session.add(make_plan(step.graph, options));
   session.prepare();
   std::vector<double> losses;
   for (int run = 0; run < 4; ++run) {
@@ -153,7 +154,8 @@ TEST(GpuTraining, TooLittleMemoryNamesTheLargestBatch) {
   spec.model = default_config("resnet50");
   spec.batch = 1 << 20;
   const std::unique_ptr<Device> device = make_device("cuda:0");
-  const std::vector<PlanRequest> requests = {{.backend = "cuda"}};
+  std::vector<PlanRequest> requests(1);
+  requests[0].backend = "cuda";
   try {
     check_training_memory(*device, spec, requests);
     FAIL() << "a million images of 224x224 cannot fit";
