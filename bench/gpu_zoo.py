@@ -7,7 +7,7 @@ PyTorch runs as fast as it is known to: channels_last, the whole step with the f
 graph, cudnn.benchmark on; images on the device, momentum 0.9, weight decay 1e-4. Ours runs the same step,
 normalisation of uint8 pixels included, as one CUDA graph. Images of 64x64 have 200 classes, larger ones 1000.
 Rounds alternate between the two; a cell shows the median over the rounds of each round's mean step (PyTorch:
-30 replays without a pause; ours: the median of as many steps, each waited for). Memory is what each holds in
+30 replays without a pause; ours: as many steps, queued in tens without a pause). Memory is what each holds in
 tensors: PyTorch's highest allocation, ours both arenas. Needs a GPU and PyTorch with torchvision."""
 
 import argparse
@@ -89,7 +89,7 @@ def ridgeline_step(program, model, batch, size, precision, backend, steps):
         print(f"{' '.join(command)}: exit code {result.returncode}: {result.stderr[-400:]}", file=sys.stderr)
         return math.nan, math.nan
     row = json.loads(result.stdout)["results"][0]
-    return row["median_ms"], row["peak_memory_bytes"]
+    return row["device_ms"], row["peak_memory_bytes"]
 
 
 def geometric_mean(numbers):

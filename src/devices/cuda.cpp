@@ -234,6 +234,27 @@ std::string cuda_unavailable() {
   return no_device_reason(count);
 }
 
+std::vector<GpuInfo> cuda_devices() {
+  int count = 0, driver = 0;
+  if (!no_device_reason(count).empty()) return {};
+  (void)cudaDriverGetVersion(&driver);
+  std::vector<GpuInfo> gpus;
+  for (int index = 0; index < count; ++index) {
+    cudaDeviceProp properties{};
+    int kilohertz = 0;
+    check(cudaGetDeviceProperties(&properties, index), "reading the device's properties");
+    check(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, index), "reading the clock");
+    gpus.push_back({.name = properties.name,
+                    .capability = fmt::format("{}.{}", properties.major, properties.minor),
+                    .multiprocessors = properties.multiProcessorCount,
+                    .clock_mhz = kilohertz / 1e3,
+                    .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+                    .l2_bytes = properties.l2CacheSize,
+                    .cuda_driver = version_text(driver)});
+  }
+  return gpus;
+}
+
 std::unique_ptr<Device> make_cuda_device(int index) {
   int count = 0;
   const std::string reason = no_device_reason(count);

@@ -101,6 +101,17 @@ class DeviceMemory {
 
 // Graphics processor `index` as a device; throws bad_input with the reason when it cannot be used.
 [[nodiscard]] std::unique_ptr<Device> make_cuda_device(int index);
+// What a graphics processor tells of itself.
+struct GpuInfo {
+  std::string name;
+  std::string capability;  // "9.0"
+  int multiprocessors = 0;
+  double clock_mhz = 0.0;  // the highest
+  std::int64_t memory_bytes = 0, l2_bytes = 0;
+  std::string cuda_driver;  // the newest CUDA that the driver serves
+};
+// All of them; none where CUDA cannot be used.
+[[nodiscard]] std::vector<GpuInfo> cuda_devices();
 // Why this build cannot use any CUDA device here; empty when it can.
 [[nodiscard]] std::string cuda_unavailable();
 

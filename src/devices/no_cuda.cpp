@@ -21,6 +21,8 @@ std::unique_ptr<Kernel> no_reorder(const TensorSpec&, const Layout&, const Layou
 
 std::string cuda_unavailable() { return kReason; }
 
+std::vector<GpuInfo> cuda_devices() { return {}; }
+
 std::unique_ptr<Device> make_cuda_device(int index) {
   bad_input("device 'cuda:{}' cannot be used: {}", index, kReason);
 }
