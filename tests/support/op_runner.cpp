@@ -43,6 +43,8 @@ bool is_activation(const Graph& graph, ValueId id) {
   if (!is_float(value.spec.dtype) || value.spec.shape.rank() < 2) return false;
   if (value.producer == kNoNode) return value.role == Role::input;
   switch (graph.node(value.producer).kind) {
+    case OpKind::cast:
+      return is_activation(graph, graph.node(value.producer).inputs[0]);
     case OpKind::conv2d_backward_weights:
     case OpKind::linear_backward_weights:
     case OpKind::sgd:

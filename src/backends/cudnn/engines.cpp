@@ -141,8 +141,9 @@ class GraphBuilder {
     operation.set(names.src, operand(src_operand()));
     operation.set(names.weights, operand(weights_operand()));
     operation.set(names.dst, dst);
-    operation.set(names.alpha, 1.0);
-    operation.set(names.beta, 0.0);
+    // Of the type in which sums are taken.
+    operation.set(names.alpha, 1.0F);
+    operation.set(names.beta, 0.0F);
     operation.finalize("describing a convolution's operation");
     operations_.push_back(std::move(operation));
   }

@@ -21,6 +21,7 @@ using AttributeType = cudnnBackendAttributeType_t;
 
 // How cuDNN names the type of an attribute's values.
 constexpr AttributeType type_of(const std::int64_t*) { return CUDNN_TYPE_INT64; }
+constexpr AttributeType type_of(const float*) { return CUDNN_TYPE_FLOAT; }
 constexpr AttributeType type_of(const double*) { return CUDNN_TYPE_DOUBLE; }
 constexpr AttributeType type_of(const bool*) { return CUDNN_TYPE_BOOLEAN; }
 constexpr AttributeType type_of(void* const*) { return CUDNN_TYPE_VOID_PTR; }
