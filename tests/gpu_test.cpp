@@ -152,7 +152,7 @@ TEST(GpuTraining, TooLittleMemoryNamesTheLargestBatch) {
   if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   StepSpec spec;
   spec.model = default_config("resnet50");
-  spec.batch = 1 << 13;
+  spec.batch = 1 << 11;
   const std::unique_ptr<Device> device = make_device("cuda:0");
   std::vector<PlanRequest> requests(1);
   requests[0].backend = "cuda";

@@ -83,7 +83,7 @@ def torch_run(manifest, folder, dtype, steps, first=0, channels_last=False, devi
     under autocast to that type."""
     model = torch_model(manifest, folder, dtype).to(device)
     autocast = torch.autocast("cuda", narrow or torch.bfloat16, enabled=narrow is not None)
-    scale = 65536.0 if narrow == torch.float16 else 1.0
+    scale = 1024.0 if narrow == torch.float16 else 1.0
     if channels_last:
         model = model.to(memory_format=torch.channels_last)
     size, batch = manifest["image"], manifest["batch"]

@@ -551,6 +551,27 @@ void run_all_variants(CaseRun& run, const OpCase& op_case, CheckResult& result) 
 
 }  // namespace
 
+// Each tile after those that make what it reads, else by its first node.
+static std::vector<Tile> in_order(const Graph& graph, std::vector<Tile> tiles) {
+  std::vector<Tile> ordered;
+  std::vector<char> done(graph.nodes().size());
+  const auto ready = [&](const Tile& tile) {
+    const std::vector<ValueId> inputs = make_problem(graph, tile.nodes).inputs;
+    return std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+      const NodeId producer = graph.value(input).producer;
+      return producer == kNoNode || done[static_cast<std::size_t>(producer)] != 0;
+    });
+  };
+  while (!tiles.empty()) {
+    const auto next = std::find_if(tiles.begin(), tiles.end(), ready);
+    ensure(next != tiles.end(), "tiles wait for each other in a circle");
+    for (const NodeId node : next->nodes) done[static_cast<std::size_t>(node)] = 1;
+    ordered.push_back(std::move(*next));
+    tiles.erase(next);
+  }
+  return ordered;
+}
+
 std::string Tiling::text() const {
   std::string text;
   for (const Tile& tile : tiles) {
@@ -589,11 +610,7 @@ Tiling tile(const Backend& backend, const Graph& graph) {
       return tiling;
     }
   }
-  // A pattern runs when its last node would: everything it reads has been made by then.
-  std::stable_sort(tiling.tiles.begin(), tiling.tiles.end(), [](const Tile& a, const Tile& b) {
-    return *std::max_element(a.nodes.begin(), a.nodes.end()) <
-           *std::max_element(b.nodes.begin(), b.nodes.end());
-  });
+  tiling.tiles = in_order(graph, std::move(tiling.tiles));
   return tiling;
 }
 

@@ -104,6 +104,11 @@ Json run_steps(const Run& run, const Dataset& data, const fs::path& folder) {
   const Session::PlanId evaluation = runner.add_evaluation(run.spec);
   runner.prepare(kSeed);
   write_weights(runner, run.spec.dtype);
+  if (run.spec.precision == Precision::fp16) {
+    // Fresh networks overflow with what training begins with.
+    runner.session().step_state().loss_scale = 1024.0;
+    runner.session().write_step_state();
+  }
   Loader loader(data, {.batch = run.spec.batch});
   loader.start_epoch(0);
   Output gradients(folder / (run.name + ".gradients")),
