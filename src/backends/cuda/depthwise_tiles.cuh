@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "backends/cuda/depthwise_kernels.h"
+#include "backends/cuda/words.cuh"
 #include "backends/cuda/work_split.cuh"
 
 namespace ridgeline::cuda {
@@ -45,7 +46,7 @@ struct Piece {
 inline Tiling tiling_for(std::int64_t samples, std::int64_t packs, int height, int width,
                          int strip_rows) {
   constexpr int kLongest = 16, kShortest = 4;
-  const std::int64_t wanted = std::int64_t{device_limits().multiprocessors} * 1024;
+  const std::int64_t wanted = std::int64_t{device_limits().multiprocessors} * 384;
   Tiling tiling{};
   tiling.strips = static_cast<int>(ceil_div(height, strip_rows));
   tiling.segments = static_cast<int>(ceil_div(width, kLongest));
@@ -77,27 +78,6 @@ __device__ __forceinline__ void load_weights(const void* weights, std::int64_t c
       const float opposite = packs[far / lanes].get(far % lanes);
       to[tap][lane] = mirrored ? opposite : value;
     }
-  }
-}
-
-// Eight bytes of channels as numbers.
-template <typename T>
-__device__ __forceinline__ void widen(uint2 bytes, float (&to)[kLaneChannels<T>]) {
-  if constexpr (sizeof(T) == 4) {
-    to[0] = __uint_as_float(bytes.x);
-    to[1] = __uint_as_float(bytes.y);
-  } else if constexpr (std::is_same_v<T, bf16>) {
-    to[0] = __uint_as_float(bytes.x << 16);
-    to[1] = __uint_as_float(bytes.x & 0xFFFF0000U);
-    to[2] = __uint_as_float(bytes.y << 16);
-    to[3] = __uint_as_float(bytes.y & 0xFFFF0000U);
-  } else {
-    const float2 low = __half22float2(*reinterpret_cast<const __half2*>(&bytes.x));
-    const float2 high = __half22float2(*reinterpret_cast<const __half2*>(&bytes.y));
-    to[0] = low.x;
-    to[1] = low.y;
-    to[2] = high.x;
-    to[3] = high.y;
   }
 }
 

@@ -228,8 +228,8 @@ void launch_stride(const DepthwiseTask& task, Stream stream) {
   work.items = static_cast<std::uint32_t>(items);
   work.by_strips = Divider(work.tiling.strips);
   work.by_segments = Divider(work.tiling.segments);
-  // Every thread gets as many pieces as the others, with about two rounds of blocks.
-  const std::int64_t wanted = std::int64_t{device_limits().multiprocessors} * kResidentBlocks * 2;
+  // All blocks run at once, and every thread gets as many pieces as the others.
+  const std::int64_t wanted = std::int64_t{device_limits().multiprocessors} * kResidentBlocks;
   const std::int64_t most =
       std::clamp<std::int64_t>(wanted / work.block.groups, 1, depthwise_parts(task.channels * 9));
   const std::int64_t pieces_each = ceil_div(items, most * work.block.lanes);

@@ -1,4 +1,5 @@
 #include "backends/cuda/pool_windows.cuh"
+#include "backends/cuda/words.cuh"
 
 namespace ridgeline::cuda {
 namespace {
@@ -17,19 +18,24 @@ template <int pack>
 struct Maxima {
   float best[pack];
   int place[pack];
-  bool any = false;
 
-  template <typename T>
-  __device__ __forceinline__ void see(const Pack<T, pack>& values, int tap) {
+  // `first`: the first tap on the image.
+  __device__ __forceinline__ explicit Maxima(int first) {
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
-      const float value = values.get(i);
-      if (!any || value > best[i] || isnan(value)) {
-        best[i] = value;
-        place[i] = tap;
-      }
+      best[i] = outside();
+      place[i] = first;
     }
-    any = true;
+  }
+  // What stands for pixels beside the image: it never wins.
+  __device__ static __forceinline__ float outside() { return -INFINITY; }
+  __device__ __forceinline__ void see(const float (&values)[pack], int tap) {
+#pragma unroll
+    for (int i = 0; i < pack; ++i) {
+      const bool wins = values[i] > best[i] || isnan(values[i]);
+      best[i] = wins ? values[i] : best[i];
+      place[i] = wins ? tap : place[i];
+    }
   }
   template <typename T>
   __device__ __forceinline__ void store_to(const PoolTask& task, std::int64_t pixel, int channel,
@@ -47,8 +53,9 @@ struct Maxima {
       store<std::uint8_t, pack>(static_cast<std::uint8_t*>(task.positions.data) + at, places);
     } else {
 #pragma unroll
-      for (int i = 0; i < pack; ++i)
+      for (int i = 0; i < pack; ++i) {
         static_cast<std::int32_t*>(task.positions.data)[at + i] = place[i];
+      }
     }
   }
 };
@@ -57,10 +64,10 @@ template <int pack>
 struct Average {
   float sum[pack] = {};
 
-  template <typename T>
-  __device__ __forceinline__ void see(const Pack<T, pack>& values, int) {
+  __device__ static __forceinline__ float outside() { return 0.0F; }
+  __device__ __forceinline__ void see(const float (&values)[pack], int) {
 #pragma unroll
-    for (int i = 0; i < pack; ++i) sum[i] += values.get(i);
+    for (int i = 0; i < pack; ++i) sum[i] += values[i];
   }
   template <typename T>
   __device__ __forceinline__ void store_to(T* dst, float divisor) const {
@@ -71,45 +78,55 @@ struct Average {
   }
 };
 
+template <typename T, int pack>
+__device__ __forceinline__ void load_numbers(const T* from, float (&to)[pack]) {
+  const auto values = load<T, pack>(from);
+#pragma unroll
+  for (int i = 0; i < pack; ++i) to[i] = values.get(i);
+}
+
 // Shows a window's pixels to `sink`, row by row.
 template <typename T, int pack, typename Sink>
 __device__ __forceinline__ void see_any_window(const PoolTask& task, const T* sample,
                                                const WindowTaps& rows, const WindowTaps& columns,
                                                Sink& sink) {
   for (int row = rows.begin; row < rows.end; ++row) {
-    const std::int64_t first =
-        std::int64_t{rows.start + row * task.rows.dilation} * task.columns.size;
+    const int h = rows.start + row * task.rows.dilation;
     for (int column = columns.begin; column < columns.end; ++column) {
-      const std::int64_t pixel = first + columns.start + column * task.columns.dilation;
-      sink.see(load<T, pack>(sample + pixel * task.src.stride), row * task.columns.kernel + column);
+      const int w = columns.start + column * task.columns.dilation;
+      const std::int64_t pixel = std::int64_t{h} * task.columns.size + w;
+      float values[pack];
+      load_numbers<T, pack>(sample + pixel * task.src.stride, values);
+      sink.see(values, row * task.columns.kernel + column);
     }
   }
 }
 
-// The same for `size` by `size` neighbouring pixels: all loads are under way before the first is
-// looked at.
-template <typename T, int pack, int size, typename Sink>
+// The same for `size` by `size` neighbouring pixels and full packs: all loads are under way before
+// the first is looked at.
+template <typename T, int size, typename Sink>
 __device__ __forceinline__ void see_window(const PoolTask& task, const T* sample,
                                            const WindowTaps& rows, const WindowTaps& columns,
                                            Sink& sink) {
-  Pack<T, pack> values[size * size];
-  bool inside[size * size];
+  const std::uint32_t outside = filled_word<T>(Sink::outside());
+  uint4 words[size * size];
 #pragma unroll
   for (int tap = 0; tap < size * size; ++tap) {
     const int h = rows.start + tap / size, w = columns.start + tap % size;
-    inside[tap] = h >= 0 && h < task.rows.size && w >= 0 && w < task.columns.size;
-    if (inside[tap]) {
-      const std::int64_t pixel = std::int64_t{h} * task.columns.size + w;
-      values[tap] = load<T, pack>(sample + pixel * task.src.stride);
-    }
+    const bool inside = h >= 0 && h < task.rows.size && w >= 0 && w < task.columns.size;
+    const std::int64_t pixel = std::int64_t{h} * task.columns.size + w;
+    words[tap] = {outside, outside, outside, outside};
+    if (inside) words[tap] = *reinterpret_cast<const uint4*>(sample + pixel * task.src.stride);
   }
 #pragma unroll
   for (int tap = 0; tap < size * size; ++tap) {
-    if (inside[tap]) sink.see(values[tap], tap);
+    float values[kFullPack<T>];
+    widen<T>(words[tap], values);
+    sink.see(values, tap);
   }
 }
 
-// A thread to a pack of a dst pixel. `size` 0: a window of any form.
+// A thread to a pack of a dst pixel. `size` 0: a window of any form; else packs are full ones.
 template <typename T, int pack, int size, bool is_max>
 __global__ __launch_bounds__(kThreads) void pool(PoolWork work) {
   const std::uint32_t item = blockIdx.x * kThreads + threadIdx.x;
@@ -131,11 +148,11 @@ __global__ __launch_bounds__(kThreads) void pool(PoolWork work) {
     if constexpr (size == 0) {
       see_any_window<T, pack>(task, sample, rows, columns, sink);
     } else {
-      see_window<T, pack, size>(task, sample, rows, columns, sink);
+      see_window<T, size>(task, sample, rows, columns, sink);
     }
   };
   if constexpr (is_max) {
-    Maxima<pack> maxima;
+    Maxima<pack> maxima(rows.begin * task.columns.kernel + columns.begin);
     see(maxima);
     maxima.store_to(task, of_pixel.quotient, channel, dst);
   } else {
@@ -161,7 +178,9 @@ __global__ __launch_bounds__(kThreads) void average_images(PoolTask task, Channe
         static_cast<const T*>(task.src.data) + sample * pixels * task.src.stride + channel;
 #pragma unroll 4
     for (int pixel = lane; pixel < pixels; pixel += block.lanes) {
-      average.see(load<T, pack>(src + pixel * task.src.stride), 0);
+      float values[pack];
+      load_numbers<T, pack>(src + pixel * task.src.stride, values);
+      average.see(values, 0);
     }
   }
 #pragma unroll
