@@ -35,7 +35,8 @@ constexpr int kTilesOfWarp = kMaxPixelInputs / 16 / kWarps;  // of 16 inputs, in
 constexpr int kUnitStride = kMaxPixelHidden + 1;
 constexpr int kFragment = 32 * 2 * kColumnTiles;  // words of the right operand of one step
 constexpr int kMaxStages = 3;
-constexpr int kUnitNumbers = 5;  // of UnitNumbers, for each unit
+constexpr int kBehindStages = kMaxPixelInputs;  // bytes that second_product may read there
+constexpr int kUnitNumbers = 5;                 // of UnitNumbers, for each unit
 
 static_assert(kRows == 2 * 32 && kWarps == 2 * kParts);
 
@@ -322,22 +323,22 @@ __device__ __forceinline__ void middle_of_row(const MlpStep& step, const MlpTile
   }
 }
 
-// Adds pixelsᵀ · diffs of a tile to the sums of a warp's inputs. Rows `group` and `group` + 8 of a
-// product are inputs 2 group and 2 group + 1, which lie together.
+// Adds pixelsᵀ · diffs of a tile to the sums of a warp's inputs: a warp takes every eighth group of
+// 16. Rows `group` and `group` + 8 of a product are inputs 2 group and 2 group + 1, which lie
+// together. Groups behind the last are computed too, of whatever bytes are there, so that no branch
+// stands between the loads; nobody reads their sums.
 __device__ __forceinline__ void second_product(const MlpStep& step, const std::byte* stage,
-                                               const std::uint32_t* fragments, int first_tile,
-                                               int tiles,
+                                               const std::uint32_t* fragments,
                                                float (&sums)[kTilesOfWarp][kColumnTiles][4]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int group = lane / 4, four = lane % 4, pitch = pitch_of(step.inputs);
   for (int k = 0; k < kRowSteps; ++k) {
     const RightOperand right(fragments, k, lane);
-    const std::byte* const rows = stage + (k * 16 + 2 * four) * pitch + first_tile * 16 + 2 * group;
+    const std::byte* const rows = stage + (k * 16 + 2 * four) * pitch + warp * 16 + 2 * group;
 #pragma unroll
     for (int i = 0; i < kTilesOfWarp; ++i) {
-      if (i >= tiles) break;
       const auto pair = [&](int row) -> std::uint32_t {
-        return *reinterpret_cast<const std::uint16_t*>(rows + row * pitch + i * 16);
+        return *reinterpret_cast<const std::uint16_t*>(rows + row * pitch + i * kWarps * 16);
       };
       const std::uint32_t a = pair(0), b = pair(1), c = pair(8), d = pair(9);
       const std::uint32_t left[4] = {pair_bytes<0>(a, b), pair_bytes<1>(a, b), pair_bytes<0>(c, d),
@@ -349,24 +350,24 @@ __device__ __forceinline__ void second_product(const MlpStep& step, const std::b
 
 // The block's gradient of weights1. The pixels were scale * pixel + shift.
 __device__ __forceinline__ void write_weights(const MlpStep& step, const float* diff_bias1,
-                                              const UnitNumbers& units, int first_tile, int tiles,
+                                              const UnitNumbers& units,
                                               const float (&sums)[kTilesOfWarp][kColumnTiles][4]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, group = lane / 4, four = lane % 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int group = lane / 4, four = lane % 4;
   float* const out =
       step.weight_partials + static_cast<std::int64_t>(blockIdx.x) * step.hidden * step.inputs;
   const auto write = [&](int unit, int input, float first, float second) {
     if (unit >= step.hidden) return;
-    const float shift = step.shift * diff_bias1[unit];
-    const float down = units.diff_down[unit];
+    const float shift = step.shift * diff_bias1[unit], down = units.diff_down[unit];
     const float2 both = {fmaf(down, first, shift), fmaf(down, second, shift)};
     *reinterpret_cast<float2*>(out + unit * step.inputs + input) = both;
   };
 #pragma unroll
   for (int i = 0; i < kTilesOfWarp; ++i) {
-    if (i >= tiles) break;
+    const int input = (i * kWarps + warp) * 16 + 2 * group;
+    if (input >= step.inputs) break;
     float own[4], others[4];
     add_pieces(sums[i], own, others);
-    const int input = (first_tile + i) * 16 + 2 * group;
     write(2 * four, input, own[0], own[2]);
     write(2 * four + 1, input, own[1], own[3]);
     if (four == 0) write(8, input, others[0], others[2]);
@@ -408,9 +409,6 @@ __global__ void __launch_bounds__(kThreads, 1) mlp_pixels(MlpStep step, MlpPixel
   __syncthreads();
   cut_weights(step, units, weights);
 
-  const int warp = static_cast<int>(threadIdx.x) / 32, all_tiles = step.inputs / 16;
-  const int each = (all_tiles + kWarps - 1) / kWarps, first_tile = warp * each;
-  const int left_over = all_tiles - first_tile, tiles = left_over < each ? left_over : each;
   LossSums loss;
   float sums[kTilesOfWarp][kColumnTiles][4] = {};
   int current = 0;
@@ -428,15 +426,14 @@ __global__ void __launch_bounds__(kThreads, 1) mlp_pixels(MlpStep step, MlpPixel
                             loss);
     __syncthreads();
     add_small_gradients(step, tile, kRows);
-    second_product(step, stage(current), diffs, first_tile, tiles, sums);
+    second_product(step, stage(current), diffs, sums);
     __syncthreads();
     const std::int64_t next = first + plan.stages * stride;
     if (next < step.rows) fetch_tile(step, next, stage(current));
     copy_commit();
     current = current + 1 < plan.stages ? current + 1 : 0;
   }
-  write_weights(step, tile.gradients + step.classes * step.hidden + step.classes, units, first_tile,
-                tiles, sums);
+  write_weights(step, tile.gradients + step.classes * step.hidden + step.classes, units, sums);
   end_tile(step, tile, loss, floats(places.reduction));
 }
 
@@ -448,14 +445,14 @@ MlpPixelPlan plan_mlp_pixels(const MlpStep& step, const DeviceLimits& device) {
     return {};
   }
   const Places places(step);
-  const std::int64_t left = device.shared_bytes_per_block - places.stages;
+  const std::int64_t left = device.shared_bytes_per_block - places.stages - kBehindStages;
   const std::int64_t fit = left / places.stage_bytes;
   if (fit < 2) return {};
   const std::int64_t tiles = (step.rows + kRows - 1) / kRows;
   MlpPixelPlan plan;
   plan.stages = static_cast<int>(fit < kMaxStages ? fit : kMaxStages);
   plan.blocks = static_cast<int>(tiles < device.multiprocessors ? tiles : device.multiprocessors);
-  plan.shared_bytes = places.stages + plan.stages * places.stage_bytes;
+  plan.shared_bytes = places.stages + plan.stages * places.stage_bytes + kBehindStages;
   return plan;
 }
 
