@@ -19,6 +19,18 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global) {
 #endif
 }
 
+// The same of one float.
+__device__ __forceinline__ void copy_float_async(float* shared, const float* global) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(shared))),
+               "l"(global)
+               : "memory");
+#else
+  *shared = *global;
+#endif
+}
+
 // Ends a group of copies; copy_wait<n> waits until at most the n latest groups are under way. The
 // thread then sees its own copies, and after __syncthreads all threads see them.
 __device__ __forceinline__ void copy_commit() {
