@@ -113,7 +113,7 @@ class MlpStepKernel final : public Kernel {
     pixel_plan_ = pixels_ ? plan_mlp_pixels(step_, device) : MlpPixelPlan{};
     if (pixel_plan_.blocks > 0) {
       forward_blocks_ = slices_ = pixel_plan_.blocks;
-      implementation = "one pass, bf16 pieces on tensor cores";
+      implementation = "one pass, f16 pieces on tensor cores";
     } else {
       general_plan_ = plan_mlp_general(step_, device.multiprocessors);
       forward_blocks_ = general_plan_.forward_blocks;

@@ -22,6 +22,7 @@ __device__ inline void dense_diff(const SmallCnn& net, const CnnShared& shared, 
   const CnnGeometry& g = net.g;
   const float* const diff_logits = shared.floats(net.at.diff_logits);
   const float* const weights = shared.floats(net.at.logit_weights);
+#pragma unroll 1
   for (int i = thread_index(); i < g.hidden * kCnnSamples; i += kCnnThreads) {
     const int unit = i / kCnnSamples, sample = i % kCnnSamples;
     float sum = 0.0F;
@@ -45,6 +46,7 @@ __device__ inline void dense_gradients(const SmallCnn& net, const CnnShared& sha
   const float* const diff_logits = shared.floats(net.at.diff_logits);
   const float* const hidden = shared.floats(net.at.hidden);
   const float* const diff_hidden = shared.floats(net.at.diff_hidden);
+#pragma unroll 1
   for (int i = thread_index(); i < g.classes * g.hidden; i += kCnnThreads) {
     const int k = i / g.hidden, unit = i % g.hidden;
     float sum = 0.0F;
@@ -54,6 +56,7 @@ __device__ inline void dense_gradients(const SmallCnn& net, const CnnShared& sha
     }
     gradients.add(partials.logit_weights + i, sum);
   }
+#pragma unroll 1
   for (int i = thread_index(); i < g.hidden + g.classes; i += kCnnThreads) {
     const int k = i - g.hidden;
     const float* const from = k < 0 ? diff_hidden + i * kCnnSamples : diff_logits + k;
@@ -80,6 +83,7 @@ struct FeatureDiffs {
   }
 };
 
+template <bool kPacks>
 __device__ __forceinline__ FeatureDiffs feature_diffs(const SmallCnn& net,
                                                       const CnnShared& shared) {
   const CnnGeometry& g = net.g;
@@ -87,18 +91,29 @@ __device__ __forceinline__ FeatureDiffs feature_diffs(const SmallCnn& net,
   const int fours = g.padded_features / 4, split = thread_index() / fours;
   if (split >= net.splits) return diffs;
   const int feature = thread_index() % fours * 4;
-  const int each = (g.hidden + net.splits - 1) / net.splits, begin = split * each;
-  const int end = begin + each < g.hidden ? begin + each : g.hidden;
-  const int resident_end = end < net.resident ? end : net.resident;
   const auto* const diff_hidden =
       reinterpret_cast<const float4*>(shared.floats(net.at.diff_hidden));
   const ResidentRows resident = {shared.floats(net.at.dense_weights), g.padded_features};
-  const StreamedRows streamed = {net.dense_weights, g.features, has_packs(net)};
-  int unit = begin;
+  const StreamedRows<kPacks> streamed = {net.dense_weights, g.features};
+  int unit = split;
 #pragma unroll 4
-  for (; unit < resident_end; ++unit) diffs.add(resident.load(unit, feature), diff_hidden[unit]);
-#pragma unroll 4
-  for (; unit < end; ++unit) diffs.add(streamed.load(unit, feature), diff_hidden[unit]);
+  for (; unit < net.resident; unit += net.splits) {
+    diffs.add(resident.load(unit, feature), diff_hidden[unit]);
+  }
+  constexpr int kAhead = 8;
+  for (; unit < g.hidden; unit += kAhead * net.splits) {
+    float4 rows[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const int row = unit + i * net.splits;
+      rows[i] = row < g.hidden ? streamed.load(row, feature) : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+    }
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const int row = unit + i * net.splits;
+      diffs.add(rows[i], diff_hidden[row < g.hidden ? row : unit]);
+    }
+  }
   return diffs;
 }
 
@@ -118,11 +133,13 @@ __device__ inline void begin_conv_backward(const SmallCnn& net, const CnnShared&
     }
   }
   auto* const diff_conv2 = reinterpret_cast<float2*>(shared.floats(net.at.diff_conv2));
+#pragma unroll 1
   for (int i = thread_index(); i < net.samples * g.filters2 * g.diff_plane / 2; i += kCnnThreads) {
     diff_conv2[i] = make_float2(0.0F, 0.0F);
   }
   const float* const weights = shared.floats(net.at.weights2);
   float* const turned = shared.floats(net.at.turned_weights2);
+#pragma unroll 1
   for (int i = thread_index(); i < g.filters2 * g.taps * g.padded1; i += kCnnThreads) {
     const int channel = i % g.padded1, tap = i / g.padded1 % g.taps;
     const int filter = i / g.padded1 / g.taps;
@@ -139,6 +156,7 @@ __device__ inline void scatter_feature_diffs(const SmallCnn& net, const CnnShare
   const CnnGeometry& g = net.g;
   float* const features = shared.floats(net.at.features);
   const float* const parts = shared.floats(net.at.parts);
+#pragma unroll 1
   for (int i = thread_index(); i < net.samples * g.features; i += kCnnThreads) {
     const int sample = i / g.features, feature = i % g.features;
     const int at = sample * g.padded_features + feature;
@@ -162,6 +180,7 @@ template <int kKernel>
 __device__ inline void second_conv_data(const SmallCnn& net, const CnnShared& shared) {
   const CnnGeometry& g = net.g;
   const int fours = g.padded1 / 4, tiles = g.tiles_h * g.tiles_w;
+#pragma unroll 1
   for (int task = thread_index(); task < net.samples * tiles * fours; task += kCnnThreads) {
     const int channel = task % fours * 4, tile = task / fours % tiles;
     const int sample = task / fours / tiles;
@@ -194,6 +213,7 @@ __device__ inline void second_conv_weights(const SmallCnn& net, const CnnShared&
   const int pairs = g.filters1 * g.filters2;
   float* const weights = shared.floats(net.at.parts);
   float* const biases = weights + net.samples * pairs * g.taps;
+#pragma unroll 1
   for (int task = thread_index(); task < net.samples * pairs; task += kCnnThreads) {
     const int channel = task % g.filters1, filter = task / g.filters1 % g.filters2;
     const int sample = task / pairs;
@@ -236,9 +256,11 @@ __device__ inline void second_conv_sums(const SmallCnn& net, const CnnShared& sh
   const CnnGeometry& g = net.g;
   const int weights = g.filters1 * g.filters2 * g.taps;
   const float* const parts = shared.floats(net.at.parts);
+#pragma unroll 1
   for (int i = thread_index(); i < weights; i += kCnnThreads) {
     gradients.add(partials.weights2 + i, sum_of_samples(parts + i, net.samples, weights));
   }
+#pragma unroll 1
   for (int i = thread_index(); i < g.filters2; i += kCnnThreads) {
     gradients.add(partials.bias2 + i,
                   sum_of_samples(parts + net.samples * weights + i, net.samples, g.filters2));
@@ -251,6 +273,7 @@ __device__ inline void first_conv_weights(const SmallCnn& net, const CnnShared& 
   constexpr int kSums = kKernel * kKernel + 1;
   const CnnGeometry& g = net.g;
   const int lane = thread_index() % 32, pixels = g.pool1_h * g.pool1_w;
+#pragma unroll 1
   for (int task = thread_index() / 32; task < net.samples * g.filters1; task += kCnnWarps) {
     const float* const image = shared.floats(net.at.image) + task / g.filters1 * g.image_plane;
     const float* const diffs = shared.floats(net.at.diff_pool1) + task * g.pool1_plane;
@@ -282,6 +305,7 @@ __device__ inline void first_conv_sums(const SmallCnn& net, const CnnShared& sha
                                        const CnnPartials& partials, const CnnGradients& gradients) {
   const CnnGeometry& g = net.g;
   const float* const parts = shared.floats(net.at.diff_weights1);
+#pragma unroll 1
   for (int i = thread_index(); i < g.filters1 * (g.taps + 1); i += kCnnThreads) {
     const int filter = i / (g.taps + 1), tap = i % (g.taps + 1);
     const float sum = sum_of_samples(parts + i, net.samples, g.filters1 * (g.taps + 1));

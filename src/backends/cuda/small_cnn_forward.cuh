@@ -79,67 +79,97 @@ struct Largest {
 
 __device__ __forceinline__ float relu(float x) { return x < 0.0F ? 0.0F : x; }
 
-// Weights are turned so that four filters lie together, and padded with zeros to fours.
-__device__ inline void load_parameters(const SmallCnn& net, const CnnShared& shared) {
+// A float of shared memory that is copied from `from`, or zero where that is null.
+__device__ __forceinline__ void fetch_float(float* to, const float* from) {
+  if (from != nullptr) {
+    copy_float_async(to, from);
+  } else {
+    *to = 0.0F;
+  }
+}
+
+// Starts copying the parameters but for the dense layer's weights. The convolutions' weights are
+// turned so that four filters lie together, and padded with zeros to fours.
+__device__ inline void fetch_parameters(const SmallCnn& net, const CnnShared& shared) {
   const CnnGeometry& g = net.g;
   float* const weights1 = shared.floats(net.at.weights1);
   float* const weights2 = shared.floats(net.at.weights2);
+#pragma unroll 1
   for (int i = thread_index(); i < g.taps * g.padded1; i += kCnnThreads) {
     const int tap = i / g.padded1, filter = i % g.padded1;
-    weights1[i] = filter < g.filters1 ? net.weights1[filter * g.taps + tap] : 0.0F;
+    fetch_float(weights1 + i, filter < g.filters1 ? net.weights1 + filter * g.taps + tap : nullptr);
   }
+#pragma unroll 1
   for (int i = thread_index(); i < g.filters1 * g.taps * g.padded2; i += kCnnThreads) {
     const int depth = i / g.padded2, filter = i % g.padded2;
-    weights2[i] = filter < g.filters2 ? net.weights2[filter * g.filters1 * g.taps + depth] : 0.0F;
+    fetch_float(weights2 + i, filter < g.filters2
+                                  ? net.weights2 + filter * g.filters1 * g.taps + depth
+                                  : nullptr);
   }
-  const auto copy = [&](int place, const float* from, int count, int padded) {
-    float* const to = shared.floats(place);
-    for (int i = thread_index(); i < padded; i += kCnnThreads) to[i] = i < count ? from[i] : 0.0F;
+  const auto fetch = [&](int place, const float* from, int count, int padded) {
+#pragma unroll 1
+    for (int i = thread_index(); i < padded; i += kCnnThreads) {
+      fetch_float(shared.floats(place) + i, i < count ? from + i : nullptr);
+    }
   };
-  copy(net.at.bias1, net.bias1, g.filters1, g.padded1);
-  copy(net.at.bias2, net.bias2, g.filters2, g.padded2);
-  copy(net.at.dense_bias, net.dense_bias, g.hidden, g.hidden);
-  copy(net.at.logit_weights, net.logit_weights, g.classes * g.hidden, g.classes * g.hidden);
-  copy(net.at.logit_bias, net.logit_bias, g.classes, g.classes);
+  fetch(net.at.bias1, net.bias1, g.filters1, g.padded1);
+  fetch(net.at.bias2, net.bias2, g.filters2, g.padded2);
+  fetch(net.at.dense_bias, net.dense_bias, g.hidden, g.hidden);
+  fetch(net.at.logit_weights, net.logit_weights, g.classes * g.hidden, g.classes * g.hidden);
+  fetch(net.at.logit_bias, net.logit_bias, g.classes, g.classes);
   // Samples that a block does not have, and the padding, stay zero.
-  copy(net.at.features, nullptr, 0, kCnnSamples * g.padded_features);
-}
-
-// Rows of the dense layer's weights can be read four elements at a time.
-__device__ __forceinline__ bool has_packs(const SmallCnn& net) {
-  return net.g.features % 4 == 0 && reinterpret_cast<std::uintptr_t>(net.dense_weights) % 16 == 0;
+  fetch(net.at.features, nullptr, 0, kCnnSamples * g.padded_features);
 }
 
 // Starts copying the resident rows of the dense layer's weights; they are needed much later.
+// `kPacks`: rows can be read four elements at a time.
+template <bool kPacks>
 __device__ inline void fetch_dense_weights(const SmallCnn& net, const CnnShared& shared) {
   const CnnGeometry& g = net.g;
   float* const to = shared.floats(net.at.dense_weights);
-  if (has_packs(net)) {
+  if constexpr (kPacks) {
+#pragma unroll 1
     for (int i = thread_index(); i < net.resident * g.features / 4; i += kCnnThreads) {
       copy_async(to + i * 4, net.dense_weights + i * 4);
     }
   } else {
+#pragma unroll 1
     for (int i = thread_index(); i < net.resident * g.padded_features; i += kCnnThreads) {
       const int row = i / g.padded_features, k = i % g.padded_features;
-      to[i] = k < g.features ? net.dense_weights[row * g.features + k] : 0.0F;
+      fetch_float(to + i, k < g.features ? net.dense_weights + row * g.features + k : nullptr);
     }
   }
-  copy_commit();
 }
 
+// Four neighbouring pixels at a time where rows are fours.
 __device__ inline void load_images(const SmallCnn& net, const CnnShared& shared, int first) {
   const CnnGeometry& g = net.g;
-  float* const image = shared.floats(net.at.image);
   const int pixels = g.image_h * g.image_w;
-  for (int i = thread_index(); i < net.samples * pixels; i += kCnnThreads) {
-    const int sample = i / pixels, pixel = i % pixels;
-    const int row = pixel / g.image_w, column = pixel % g.image_w;
-    float value = 0.0F;
-    if (first + sample < g.batch) {
-      const std::int64_t from = static_cast<std::int64_t>(first) * pixels + i;
-      value = fmaf(static_cast<float>(net.pixels[from]), net.scale, net.shift);
+  const std::uint8_t* const from = net.pixels + static_cast<std::int64_t>(first) * pixels;
+  const auto place = [&](int index) {
+    const int row = index / g.image_w;
+    return shared.floats(net.at.image) + row / g.image_h * g.image_plane +
+           row % g.image_h * g.image_stride + index % g.image_w;
+  };
+  const auto value = [&](std::uint32_t pixel) {
+    return fmaf(static_cast<float>(pixel & 0xFFU), net.scale, net.shift);
+  };
+  const int all = net.samples * pixels;
+  const int there = (g.batch - first < net.samples ? g.batch - first : net.samples) * pixels;
+  if (g.image_w % 4 == 0 && reinterpret_cast<std::uintptr_t>(net.pixels) % 4 == 0) {
+#pragma unroll 2
+    for (int i = thread_index() * 4; i < all; i += kCnnThreads * 4) {
+      const std::uint32_t four =
+          i < there ? __ldg(reinterpret_cast<const std::uint32_t*>(from + i)) : 0U;
+      auto* const to = reinterpret_cast<float2*>(place(i));
+      to[0] = make_float2(value(four), value(four >> 8));
+      to[1] = make_float2(value(four >> 16), value(four >> 24));
     }
-    image[sample * g.image_plane + row * g.image_stride + column] = value;
+  } else {
+#pragma unroll 1
+    for (int i = thread_index(); i < all; i += kCnnThreads) {
+      *place(i) = value(i < there ? __ldg(from + i) : 0U);
+    }
   }
 }
 
@@ -147,6 +177,7 @@ template <int kKernel>
 __device__ inline void first_conv(const SmallCnn& net, const CnnShared& shared) {
   const CnnGeometry& g = net.g;
   const int fours = g.padded1 / 4, pixels = g.pool1_h * g.pool1_w;
+#pragma unroll 1
   for (int task = thread_index(); task < net.samples * pixels * fours; task += kCnnThreads) {
     const int filter = task % fours * 4, pixel = task / fours % pixels;
     const int sample = task / fours / pixels;
@@ -173,6 +204,7 @@ template <int kKernel>
 __device__ inline void second_conv(const SmallCnn& net, const CnnShared& shared) {
   const CnnGeometry& g = net.g;
   const int fours = g.padded2 / 4;
+#pragma unroll 1
   for (int task = thread_index(); task < net.samples * g.pooled2 * fours; task += kCnnThreads) {
     const int filter = task % fours * 4, pixel = task / fours % g.pooled2;
     const int sample = task / fours / g.pooled2;
@@ -198,6 +230,7 @@ __device__ inline void second_conv(const SmallCnn& net, const CnnShared& shared)
 // For the gradient of the dense layer's weights, which another kernel sums over all samples.
 __device__ inline void keep_features(const SmallCnn& net, const CnnShared& shared, int first) {
   const CnnGeometry& g = net.g;
+#pragma unroll 1
   for (int i = thread_index(); i < net.samples * g.features; i += kCnnThreads) {
     const int sample = i / g.features, feature = i % g.features;
     if (first + sample >= g.batch) break;
@@ -215,16 +248,19 @@ struct ResidentRows {
     return *reinterpret_cast<const float4*>(rows + row * stride + feature);
   }
 };
+template <bool kPacks>
 struct StreamedRows {
   const float* rows;
   int features;
-  bool packs;
 
   [[nodiscard]] __device__ __forceinline__ float4 load(int row, int feature) const {
     const float* const from = rows + row * features + feature;
-    if (packs) return __ldg(reinterpret_cast<const float4*>(from));
-    const auto one = [&](int i) { return feature + i < features ? __ldg(from + i) : 0.0F; };
-    return {one(0), one(1), one(2), one(3)};
+    if constexpr (kPacks) {
+      return __ldg(reinterpret_cast<const float4*>(from));
+    } else {
+      const auto one = [&](int i) { return feature + i < features ? __ldg(from + i) : 0.0F; };
+      return {one(0), one(1), one(2), one(3)};
+    }
   }
 };
 
@@ -232,61 +268,85 @@ __device__ __forceinline__ float dot(const float4& a, const float4& b, float sum
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
 }
 
-// values[i] of all lanes are added, for lane i: each exchange halves what is left to add.
-template <int kHalf = 16>
-__device__ __forceinline__ float sum_for_each_lane(float (&values)[32], int lane) {
-  const bool upper = (lane & kHalf) != 0;
+// values[i] of all lanes are added, for the lanes whose number has the remainder i: exchanges halve
+// what is left to add as long as there is more than one number.
+template <int kCount, int kHalf = 16>
+__device__ __forceinline__ float sum_for_each_lane(float (&values)[kCount], int lane) {
+  if constexpr (kHalf >= kCount) {
 #pragma unroll
-  for (int i = 0; i < kHalf; ++i) {
-    const float sent = upper ? values[i] : values[i + kHalf];
-    const float kept = upper ? values[i + kHalf] : values[i];
-    values[i] = kept + __shfl_xor_sync(0xFFFFFFFFU, sent, kHalf);
+    for (float& value : values) value += __shfl_xor_sync(0xFFFFFFFFU, value, kHalf);
+  } else {
+    const bool upper = (lane & kHalf) != 0;
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) {
+      const float sent = upper ? values[i] : values[i + kHalf];
+      const float kept = upper ? values[i + kHalf] : values[i];
+      values[i] = kept + __shfl_xor_sync(0xFFFFFFFFU, sent, kHalf);
+    }
   }
   if constexpr (kHalf > 1) {
-    return sum_for_each_lane<kHalf / 2>(values, lane);
+    return sum_for_each_lane<kCount, kHalf / 2>(values, lane);
   } else {
     return values[0];
   }
 }
 
-// Eight units of four samples: lanes run along the features.
-template <typename WeightRows>
-__device__ __forceinline__ float dense_units(const SmallCnn& net, const float* features,
-                                             const WeightRows& weights, int first, int lane) {
-  const CnnGeometry& g = net.g;
-  float sums[32] = {};
-  for (int k = lane * 4; k < g.padded_features; k += 128) {
-    float4 x[kCnnSamples];
-#pragma unroll
-    for (int s = 0; s < kCnnSamples; ++s) {
-      x[s] = *reinterpret_cast<const float4*>(features + s * g.padded_features + k);
-    }
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int unit = first + i < g.hidden ? first + i : g.hidden - 1;
-      const float4 w = weights.load(unit, k);
-#pragma unroll
-      for (int s = 0; s < kCnnSamples; ++s) {
-        sums[i * kCnnSamples + s] = dot(w, x[s], sums[i * kCnnSamples + s]);
-      }
-    }
-  }
-  return sum_for_each_lane(sums, lane);
-}
-
-__device__ inline void dense_layer(const SmallCnn& net, const CnnShared& shared) {
+// kUnits units of four samples, for a warp: lanes run along the features. kAhead packs of each row
+// are on their way at once.
+template <int kUnits, int kAhead, typename WeightRows>
+__device__ __forceinline__ void dense_units(const SmallCnn& net, const CnnShared& shared,
+                                            const WeightRows& weights, int first, int end) {
   const CnnGeometry& g = net.g;
   const int lane = thread_index() % 32;
   const float* const features = shared.floats(net.at.features);
+  float sums[kUnits * kCnnSamples] = {};
+  for (int begin = lane * 4; begin < g.padded_features; begin += kAhead * 128) {
+    float4 w[kAhead][kUnits];
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      const int k = begin + a * 128;
+#pragma unroll
+      for (int i = 0; i < kUnits; ++i) {
+        w[a][i] = k < g.padded_features ? weights.load(first + i < end ? first + i : end - 1, k)
+                                        : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+      }
+    }
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) {
+      const int k = begin + a * 128 < g.padded_features ? begin + a * 128 : begin;
+      float4 x[kCnnSamples];
+#pragma unroll
+      for (int s = 0; s < kCnnSamples; ++s) {
+        x[s] = *reinterpret_cast<const float4*>(features + s * g.padded_features + k);
+      }
+#pragma unroll
+      for (int i = 0; i < kUnits; ++i) {
+#pragma unroll
+        for (int s = 0; s < kCnnSamples; ++s) {
+          sums[i * kCnnSamples + s] = dot(w[a][i], x[s], sums[i * kCnnSamples + s]);
+        }
+      }
+    }
+  }
+  const float sum = sum_for_each_lane(sums, lane);
+  const int unit = first + lane / kCnnSamples;
+  if (lane >= kUnits * kCnnSamples || unit >= end) return;
+  shared.floats(net.at.hidden)[first * kCnnSamples + lane] =
+      relu(sum + shared.floats(net.at.dense_bias)[unit]);
+}
+
+// Streamed rows come first, few to a warp, since all warps wait for them alike.
+template <bool kPacks>
+__device__ inline void dense_layer(const SmallCnn& net, const CnnShared& shared) {
+  const CnnGeometry& g = net.g;
+  const int warp = thread_index() / 32;
+  const StreamedRows<kPacks> streamed = {net.dense_weights, g.features};
+  for (int first = net.resident + warp * 2; first < g.hidden; first += kCnnWarps * 2) {
+    dense_units<2, 4>(net, shared, streamed, first, g.hidden);
+  }
   const ResidentRows resident = {shared.floats(net.at.dense_weights), g.padded_features};
-  const StreamedRows streamed = {net.dense_weights, g.features, has_packs(net)};
-  for (int first = thread_index() / 32 * 8; first < g.hidden; first += kCnnWarps * 8) {
-    const float sum = first < net.resident ? dense_units(net, features, resident, first, lane)
-                                           : dense_units(net, features, streamed, first, lane);
-    const int unit = first + lane / kCnnSamples;
-    if (unit >= g.hidden) continue;
-    shared.floats(net.at.hidden)[first * kCnnSamples + lane] =
-        relu(sum + shared.floats(net.at.dense_bias)[unit]);
+  for (int first = warp * 8; first < net.resident; first += kCnnWarps * 8) {
+    dense_units<8, 1>(net, shared, resident, first, net.resident);
   }
 }
 
@@ -295,6 +355,7 @@ __device__ inline void logit_layer(const SmallCnn& net, const CnnShared& shared)
   const CnnGeometry& g = net.g;
   const int lane = thread_index() % 32;
   const float* const hidden = shared.floats(net.at.hidden);
+#pragma unroll 1
   for (int k = thread_index() / 32; k < g.classes; k += kCnnWarps) {
     const float* const weights = shared.floats(net.at.logit_weights) + k * g.hidden;
     float sums[kCnnSamples] = {};

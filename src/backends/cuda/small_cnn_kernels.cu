@@ -8,7 +8,7 @@
 namespace ridgeline::cuda {
 namespace {
 
-template <int kKernel>
+template <int kKernel, bool kPacks>
 __global__ void __launch_bounds__(kCnnThreads, 1) small_cnn_step(SmallCnn net) {
   extern __shared__ __align__(16) std::byte memory[];
   const CnnShared shared = {memory};
@@ -19,12 +19,15 @@ __global__ void __launch_bounds__(kCnnThreads, 1) small_cnn_step(SmallCnn net) {
   const LossOptions options = {net.smoothing, static_cast<float>(scale)};
   LossSums loss;
 
-  load_parameters(net, shared);
+  fetch_parameters(net, shared);
   const int begin = static_cast<int>(blockIdx.x) * net.samples;
   for (int first = begin; first < net.g.batch; first += static_cast<int>(gridDim.x) * net.samples) {
     const CnnGradients gradients = {out, first == begin};
-    fetch_dense_weights(net, shared);
+    copy_commit();
+    fetch_dense_weights<kPacks>(net, shared);
+    copy_commit();
     load_images(net, shared, first);
+    copy_wait<1>();
     __syncthreads();
     first_conv<kKernel>(net, shared);
     __syncthreads();
@@ -32,7 +35,7 @@ __global__ void __launch_bounds__(kCnnThreads, 1) small_cnn_step(SmallCnn net) {
     copy_wait<0>();
     __syncthreads();
     keep_features(net, shared, first);
-    dense_layer(net, shared);
+    dense_layer<kPacks>(net, shared);
     __syncthreads();
     logit_layer(net, shared);
     __syncthreads();
@@ -41,7 +44,7 @@ __global__ void __launch_bounds__(kCnnThreads, 1) small_cnn_step(SmallCnn net) {
     dense_diff(net, shared, first);
     __syncthreads();
     dense_gradients(net, shared, partials, gradients);
-    const FeatureDiffs diffs = feature_diffs(net, shared);
+    const FeatureDiffs diffs = feature_diffs<kPacks>(net, shared);
     __syncthreads();
     begin_conv_backward(net, shared, diffs);
     __syncthreads();
@@ -125,10 +128,18 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
+// Whether rows of the dense layer's weights can be read four elements at a time.
+bool has_packs(const SmallCnn& net) {
+  return net.g.features % 4 == 0 && reinterpret_cast<std::uintptr_t>(net.dense_weights) % 16 == 0;
+}
+
 }  // namespace
 
 void launch_small_cnn_step(const SmallCnn& net, Stream stream) {
-  const auto kernel = net.g.kernel == 3 ? small_cnn_step<3> : small_cnn_step<5>;
+  const bool packs = has_packs(net);
+  const auto kernel = net.g.kernel == 3
+                          ? (packs ? small_cnn_step<3, true> : small_cnn_step<3, false>)
+                          : (packs ? small_cnn_step<5, true> : small_cnn_step<5, false>);
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, net.shared_bytes);
   kernel<<<static_cast<unsigned>(net.blocks), kCnnThreads,
            static_cast<std::size_t>(net.shared_bytes), stream>>>(net);

@@ -56,7 +56,7 @@ struct SmallCnn {
   CnnGeometry g;
   CnnPlaces at;
   int samples = 0;   // of a block at a time
-  int resident = 0;  // rows of the dense layer's weights in shared memory: all, or a multiple of 8
+  int resident = 0;  // rows of the dense layer's weights in shared memory; others are streamed
   int splits = 0;    // of the hidden units, in the gradient of the features
   int blocks = 0;
   int shared_bytes = 0;

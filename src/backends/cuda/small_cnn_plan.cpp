@@ -102,7 +102,7 @@ bool plan_small_cnn(SmallCnn& net, const DeviceLimits& device) {
   if (net.samples == 0) return false;
   const int row_bytes = g.padded_features * 4;
   const int rows = (room - net.at.dense_weights) / row_bytes;
-  net.resident = rows >= g.hidden ? g.hidden : rows / 8 * 8;
+  net.resident = std::min(rows, g.hidden);
   net.shared_bytes = std::max(needed, net.at.dense_weights + net.resident * row_bytes);
   net.blocks = std::min((g.batch + net.samples - 1) / net.samples, device.multiprocessors);
   return true;

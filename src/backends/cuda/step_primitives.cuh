@@ -1,7 +1,7 @@
 #pragma once
 
 // Instructions without a C++ name that the kernels for whole small networks use. Devices older than
-// compute capability 8.0 copy plainly and have no bf16 matrix product.
+// compute capability 8.0 copy plainly and have no matrix product of this shape.
 
 #include "backends/cuda/device.cuh"
 
@@ -16,6 +16,18 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global) {
                : "memory");
 #else
   *static_cast<uint4*>(shared) = *static_cast<const uint4*>(global);
+#endif
+}
+
+// The same of one float.
+__device__ __forceinline__ void copy_float_async(float* shared, const float* global) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(shared))),
+               "l"(global)
+               : "memory");
+#else
+  *shared = *global;
 #endif
 }
 
@@ -34,15 +46,15 @@ __device__ __forceinline__ void copy_wait() {
 #endif
 }
 
-// dst += left (16 x 16) · right (16 x 8) of a warp, in f32. With group = lane / 4, four = lane % 4:
-// left[0], left[2]: row `group`, columns 2 four, 2 four + 1 and those + 8; left[1], left[3]: row
-// `group` + 8; right[0], right[1]: rows as left's columns, column `group`; dst[0], dst[1]: row
-// `group`, columns 2 four, 2 four + 1; dst[2], dst[3]: row `group` + 8.
-__device__ __forceinline__ void multiply_bf16(float (&dst)[4], const std::uint32_t (&left)[4],
-                                              std::uint32_t right0, std::uint32_t right1) {
+// dst += left (16 x 16) · right (16 x 8) of a warp, f16 numbers added in f32. With group = lane /
+// 4, four = lane % 4: left[0], left[2]: row `group`, columns 2 four, 2 four + 1 and those + 8;
+// left[1], left[3]: row `group` + 8; right[0], right[1]: rows as left's columns, column `group`;
+// dst[0], dst[1]: row `group`, columns 2 four, 2 four + 1; dst[2], dst[3]: row `group` + 8.
+__device__ __forceinline__ void multiply_f16(float (&dst)[4], const std::uint32_t (&left)[4],
+                                             std::uint32_t right0, std::uint32_t right1) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, {%0, %1, %2, %3};"
       : "+f"(dst[0]), "+f"(dst[1]), "+f"(dst[2]), "+f"(dst[3])
       : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right0), "r"(right1));
