@@ -192,7 +192,7 @@ struct ApplyOperands {
 template <typename T, int kPack, bool kBounded, bool kOther>
 __global__ void __launch_bounds__(kRowThreads, kApplyBlocks)
     apply_kernel(const __grid_constant__ NormApply task, const __grid_constant__ ChannelGrid grid,
-                 const __grid_constant__ ApplyOperands operands, const Bounds bounds) {
+                 const __grid_constant__ ApplyOperands operands, const ActivationBounds bounds) {
   constexpr int kUnroll = apply_unroll(kBounded, kOther);
   __shared__ Factors<kPack> factors;
   const GridThread thread(grid);

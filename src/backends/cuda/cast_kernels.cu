@@ -4,7 +4,7 @@
 namespace ridgeline::cuda {
 namespace {
 
-constexpr int kBlocks = 6;  // on a multiprocessor at a time
+constexpr int kBlocks = 4;  // on a multiprocessor at a time
 constexpr int kCastPack = 4, kCastUnroll = 4;
 
 template <typename From, typename To, int kPack>

@@ -11,9 +11,9 @@ struct Cast {
 };
 void launch_cast(const Cast& task, Stream stream);
 
-// Dense weights from f32 to a type of 16 bits, and from filters x channels x taps (plain; a tap is a
-// pixel of a filter) to filters x taps x channels (nhwc). Where the order is the same there is one
-// channel of one tap and as many filters as elements.
+// Dense weights from f32 to a type of 16 bits, and from filters x channels x taps (plain; a tap is
+// a pixel of a filter) to filters x taps x channels (nhwc). Where the order is the same there is
+// one channel of one tap and as many filters as elements.
 struct WeightCast {
   const float* src = nullptr;
   void* dst = nullptr;

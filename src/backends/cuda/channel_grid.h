@@ -18,9 +18,9 @@ namespace ridgeline::cuda {
 // with tile b / groups (or that one counted from the end).
 struct ChannelGrid {
   std::int64_t rows = 0;
-  int tiles = 0, full_tiles = 0;  // full: no row or pack is missing
-  int packs = 0, last_packs = 0;  // of a row; of the last row, which may be shorter
-  int lanes = 0, thread_rows = 0, unroll = 0;
+  int tiles = 0, full_tiles = 0;               // full: with all rows a thread can have under way
+  int packs = 0, last_packs = 0;               // of a row; of the last row, which may be shorter
+  int lanes = 0, thread_rows = 0, unroll = 0;  // unroll: a thread's rows of a tile
   int groups = 0, parts = 0;
 
   [[nodiscard]] int blocks() const { return groups * parts; }
@@ -60,14 +60,20 @@ enum class Order { forward, backward };  // the tiles from the first to the last
   return fits ? full : 1;
 }
 
-// Cuts the rows into tiles, and these into as many parts as make about `blocks` blocks.
+// Cuts the rows into tiles, and these into as many parts as make about `blocks` blocks. Where tiles
+// of `unroll` rows a thread would leave half of the blocks without work, tiles are smaller.
 inline void cut_rows(ChannelGrid& grid, int unroll, int blocks) {
+  const int parts = std::max(1, blocks / grid.groups);
+  const auto tiles = [&](int rows_a_thread) {
+    const std::int64_t tile = std::int64_t{grid.thread_rows} * rows_a_thread;
+    return (grid.rows + tile - 1) / tile;
+  };
   grid.unroll = unroll;
-  const int tile = grid.tile_rows();
+  while (grid.unroll > 1 && tiles(grid.unroll / 2) <= parts) grid.unroll /= 2;
+  grid.tiles = static_cast<int>(tiles(grid.unroll));
   const std::int64_t whole_rows = grid.last_packs == grid.packs ? grid.rows : grid.rows - 1;
-  grid.tiles = static_cast<int>((grid.rows + tile - 1) / tile);
-  grid.full_tiles = static_cast<int>(std::max<std::int64_t>(whole_rows, 0) / tile);
-  grid.parts = std::clamp(blocks / grid.groups, 1, std::max(grid.tiles, 1));
+  if (grid.unroll == unroll) grid.full_tiles = static_cast<int>(whole_rows / grid.tile_rows());
+  grid.parts = std::clamp(parts, 1, std::max(grid.tiles, 1));
 }
 
 // For sums over the rows. Lanes are a power of two of at most 32, so that a warp holds whole thread

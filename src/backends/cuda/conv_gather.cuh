@@ -24,12 +24,25 @@ struct Position {
   bool inside;  // before the end of the depth
 };
 
-__device__ __forceinline__ Position position_of(const GatherBlock& block, int k) {
+// Element `offset` of a slice.
+template <class C>
+__device__ __forceinline__ Position position_of(const GatherBlock& block, int slice, int offset) {
+  const Gather& p = block.p;
   Position position;
-  position.tap = divide(block.p.by_depth, k);
-  position.channel = k - position.tap * block.p.depth;
-  position.tap_h = divide(block.columns.by_taps, position.tap);
-  position.tap_w = position.tap - position.tap_h * block.columns.taps;
+  if (p.taps_inner) {
+    const int rest = divide(block.columns.by_taps, slice);
+    position.tap_w = slice - rest * block.columns.taps;
+    position.tap_h = divide(p.by_depth_slices, rest);
+    const int channels = rest - position.tap_h * static_cast<int>(p.by_depth_slices.divisor);
+    position.channel = channels * C::kDepth + offset;
+    position.tap = position.tap_h * block.columns.taps + position.tap_w;
+  } else {
+    const int k = slice * C::kDepth + offset;
+    position.tap = divide(p.by_depth, k);
+    position.channel = k - position.tap * p.depth;
+    position.tap_h = divide(block.columns.by_taps, position.tap);
+    position.tap_w = position.tap - position.tap_h * block.columns.taps;
+  }
   position.inside = position.tap_h < block.rows.taps;
   return position;
 }
@@ -114,7 +127,7 @@ class PixelPacks {
   }
 
   __device__ __forceinline__ void seek(const GatherBlock& block, int slice) {
-    const Position position = position_of(block, slice * C::kDepth + chunk_ * C::kPack);
+    const Position position = position_of<C>(block, slice, chunk_ * C::kPack);
     offset_ = src_offset(block.p, position);
     tap_ = position.inside ? 1U << position.tap : 0U;
   }
@@ -181,7 +194,7 @@ class PixelElements {
   }
 
   __device__ __forceinline__ void seek(const GatherBlock& block, int slice) {
-    const Position position = position_of(block, slice * C::kDepth + column_);
+    const Position position = position_of<C>(block, slice, column_);
     offset_ = src_offset(p_, position);
     h_ = position.inside ? position.tap_h * p_.tap_step_h : -(1 << 30);
     w_ = position.tap_w * p_.tap_step_w;
@@ -225,14 +238,15 @@ class WeightRows {
       : weights_(static_cast<const T*>(block.p.weights)),
         chunk_(static_cast<int>(threadIdx.x) % 8),
         row_(static_cast<int>(threadIdx.x) / 8),
-        depth_(block.rows.taps * block.columns.taps * block.p.depth),
         pitch_(static_cast<int>(block.p.weights_pitch)),
         rows_(block.p.width - block.n) {
     weights_ += static_cast<std::int64_t>(block.n + row_) * pitch_;
   }
 
-  __device__ __forceinline__ void seek(const GatherBlock&, int slice) {
-    k_ = slice * C::kDepth + chunk_ * C::kPack;
+  __device__ __forceinline__ void seek(const GatherBlock& block, int slice) {
+    const Position position = position_of<C>(block, slice, chunk_ * C::kPack);
+    offset_ = position.tap * block.p.depth + position.channel;
+    inside_ = position.inside;
   }
 
   __device__ __forceinline__ void load(int part, unsigned char* slice) const {
@@ -240,15 +254,16 @@ class WeightRows {
     for (int i = 0; i < kRows; ++i) {
       if (i * kParts / kRows != part) continue;
       const int row = row_ + i * kRowStep;
-      copy_pack<false>(slice + Layout::chunk(row, chunk_), weights_ + (i * kRowStep * pitch_ + k_),
-                       row < rows_ && k_ < depth_);
+      copy_pack<false>(slice + Layout::chunk(row, chunk_),
+                       weights_ + (i * kRowStep * pitch_ + offset_), row < rows_ && inside_);
     }
   }
 
  private:
   const T* weights_;
-  const int chunk_, row_, depth_, pitch_, rows_;
-  int k_ = 0;
+  const int chunk_, row_, pitch_, rows_;
+  int offset_ = 0;
+  bool inside_ = false;
 };
 
 // Operand b of backward data: a line of weights for each tap and channel of diff_dst. A thread has
@@ -273,7 +288,7 @@ class WeightPacks {
   __device__ __forceinline__ void seek(const GatherBlock& block, int slice) {
 #pragma unroll
     for (int t = 0; t < kTaps; ++t) {
-      const Position position = position_of(block, slice * C::kDepth + line_ + t * C::kPack);
+      const Position position = position_of<C>(block, slice, line_ + t * C::kPack);
       offsets_[t] = weights_offset(block, position);
       taps_inside_[t] = inside_ && position.inside;
     }
@@ -310,7 +325,7 @@ class WeightElements {
         column_(static_cast<int>(threadIdx.x) % C::kN),
         line_(static_cast<int>(threadIdx.x) / C::kN) {}
 
-  __device__ __forceinline__ void seek(const GatherBlock&, int slice) { k_ = slice * C::kDepth; }
+  __device__ __forceinline__ void seek(const GatherBlock&, int slice) { slice_ = slice; }
 
   __device__ __forceinline__ void load(int part, unsigned char* slice) const {
     const T* weights = static_cast<const T*>(block_.p.weights) + block_.n + column_;
@@ -321,7 +336,7 @@ class WeightElements {
       const int first = line_ + batch * kBatch * kLineStep;
       copy_elements<T>(
           [&](int i) {
-            const Position position = position_of(block_, k_ + first + i * kLineStep);
+            const Position position = position_of<C>(block_, slice_, first + i * kLineStep);
             return Source<T>{weights + weights_offset(block_, position), inside && position.inside};
           },
           [&](int i) { return slice + Layout::element(first + i * kLineStep, column_); });
@@ -331,7 +346,7 @@ class WeightElements {
  private:
   const GatherBlock& block_;
   const int column_, line_;
-  int k_ = 0;
+  int slice_ = 0;
 };
 
 // Both operands.
@@ -387,14 +402,11 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     slices = min(share, slices - first);
   }
   unsigned char* shared = dynamic_shared_memory();
-  auto* staged = reinterpret_cast<float*>(shared);
+  Product product;
   {
     GatherLoader<C, A, B> loader(block);
-    Product product;
-    add_slices<C>(loader, product, shared, first, slices, p.stages);
-    product.stage(staged);
+    add_slices<C>(loader, product, shared, first, slices);
   }
-  __syncthreads();
 
   const auto place = [&](int m) -> std::int64_t {
     if (p.dst_in_order) return m;
@@ -405,44 +417,50 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   if (p.partial != nullptr) {
     const std::int64_t split =
         static_cast<std::int64_t>(p.images) * p.dst_h * p.dst_w * p.width * blockIdx.z;
-    store_tile<C>(staged,
-                  Target<float>{p.partial + split, p.width, block.pixels, p.width,
-                                p.width % kFullPack<float> == 0},
-                  Epilogue{}, block.m, block.n, place);
+    const Target<float> target = {p.partial + split,
+                                  p.width,
+                                  block.pixels,
+                                  p.width,
+                                  block.m,
+                                  block.n,
+                                  p.width % kFullPack<float> == 0};
+    store_sums<C>(product, shared, target, Epilogue{}, place);
   } else {
-    store_tile<C>(
-        staged,
-        Target<T>{static_cast<T*>(p.dst), p.dst_stride, block.pixels, p.width, p.whole_packs},
-        p.epilogue, block.m, block.n, place);
+    const Target<T> target = {
+        static_cast<T*>(p.dst), p.dst_stride, block.pixels, p.width, block.m, block.n,
+        p.whole_packs};
+    store_sums<C>(product, shared, target, p.epilogue, place);
   }
 }
 
 template <class C, bool forward>
 void start_gather(const Gather& p, Grid grid, Stream stream) {
   start<Gather>(gather_kernel<C, forward>, {grid.x, grid.y, grid.z}, C::kThreads,
-                p.stages * C::kStageBytes, p, stream,
+                C::shared_bytes(p.asynchronous), p, stream,
                 forward ? "the convolution" : "the convolution's data gradient");
 }
 
-// The tiles of one type. Two to four blocks share a multiprocessor, as shared memory and registers
-// allow.
+// The tiles of one type. Two to four blocks share a multiprocessor, as registers allow; where that
+// makes enough warps to wait for copies two stages do, and leave the first-level cache room for
+// what neighbouring taps read again.
 template <typename T, bool forward>
 void start_tensor_gather(GatherTile tile, const Gather& p, Grid grid, Stream stream) {
   switch (tile) {
     case GatherTile::wide:
-      return start_gather<Config<T, true, 128, 128, 64, 64, 2, true, true>, forward>(p, grid,
-                                                                                     stream);
-    case GatherTile::tall:
-      return start_gather<Config<T, true, 128, 64, 64, 32, 3, true, true>, forward>(p, grid,
-                                                                                    stream);
-    case GatherTile::narrow:
-      return start_gather<Config<T, true, 128, 32, 32, 32, 3, true, true>, forward>(p, grid,
-                                                                                    stream);
-    case GatherTile::small:
-      return start_gather<Config<T, true, 64, 64, 32, 32, 4, true, true>, forward>(p, grid, stream);
-    case GatherTile::elements:
-      return start_gather<Config<T, true, 128, 64, 64, 32, 3, false, forward>, forward>(p, grid,
+      return start_gather<Config<T, true, 128, 128, 64, 64, 2, 3, true, true>, forward>(p, grid,
                                                                                         stream);
+    case GatherTile::tall:
+      return start_gather<Config<T, true, 128, 64, 64, 32, 3, 2, true, true>, forward>(p, grid,
+                                                                                       stream);
+    case GatherTile::narrow:
+      return start_gather<Config<T, true, 128, 32, 32, 32, 3, 2, true, true>, forward>(p, grid,
+                                                                                       stream);
+    case GatherTile::small:
+      return start_gather<Config<T, true, 64, 64, 32, 32, 4, 3, true, true>, forward>(p, grid,
+                                                                                      stream);
+    case GatherTile::elements:
+      return start_gather<Config<T, true, 128, 64, 64, 32, 3, 2, false, forward>, forward>(p, grid,
+                                                                                           stream);
   }
 }
 
@@ -450,17 +468,17 @@ template <bool forward>
 void start_single_gather(GatherTile tile, const Gather& p, Grid grid, Stream stream) {
   switch (tile) {
     case GatherTile::wide:
-      return start_gather<Config<float, false, 128, 128, 128, 128, 2, true, true>, forward>(p, grid,
-                                                                                            stream);
+      return start_gather<Config<float, false, 128, 128, 128, 128, 2, 3, true, true>, forward>(
+          p, grid, stream);
     case GatherTile::tall:
-      return start_gather<Config<float, false, 128, 64, 128, 64, 3, true, true>, forward>(p, grid,
-                                                                                          stream);
+      return start_gather<Config<float, false, 128, 64, 128, 64, 3, 2, true, true>, forward>(
+          p, grid, stream);
     case GatherTile::narrow:
     case GatherTile::small:
-      return start_gather<Config<float, false, 64, 64, 64, 64, 4, true, true>, forward>(p, grid,
-                                                                                        stream);
+      return start_gather<Config<float, false, 64, 64, 64, 64, 4, 3, true, true>, forward>(p, grid,
+                                                                                           stream);
     case GatherTile::elements:
-      return start_gather<Config<float, false, 128, 64, 128, 64, 3, false, forward>, forward>(
+      return start_gather<Config<float, false, 128, 64, 128, 64, 3, 2, false, forward>, forward>(
           p, grid, stream);
   }
 }

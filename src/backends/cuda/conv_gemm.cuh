@@ -10,25 +10,31 @@
 namespace ridgeline::cuda::conv {
 
 inline constexpr int kSliceBytes = 128;  // of an operand's row
-inline constexpr int kParts = 4;         // in which a slice is loaded and used
+inline constexpr int kSteps = 4;         // in which tensor cores use a slice, 32 bytes each
+inline constexpr int kParts = 2;         // in which a slice is loaded, early in the one before
 
 // How a block is made. tensor: on tensor cores, else one multiply-add at a time; packs_a, packs_b:
 // the operands are loaded by 16 bytes.
 template <typename T, bool tensor, int tile_m, int tile_n, int warp_m, int warp_n, int blocks,
-          bool packs_a, bool packs_b>
+          int stages, bool packs_a, bool packs_b>
 struct Config {
   using Element = T;
   static constexpr bool kTensor = tensor;
   static constexpr int kM = tile_m, kN = tile_n, kWarpM = warp_m, kWarpN = warp_n;
   static constexpr int kThreads = tensor ? 32 * (kM / kWarpM) * (kN / kWarpN) : kM * kN / 64;
   static constexpr int kBlocks = blocks;  // of one multiprocessor, at least
+  static constexpr int kStages = stages;  // slices in shared memory, with asynchronous copies
   static constexpr bool kPacksA = packs_a, kPacksB = packs_b;
   static constexpr int kPack = 16 / static_cast<int>(sizeof(T));            // elements of 16 bytes
   static constexpr int kDepth = kSliceBytes / static_cast<int>(sizeof(T));  // elements of a slice
   static constexpr int kBytesA = kM * kSliceBytes, kBytesB = kN * kSliceBytes;
   static constexpr int kStageBytes = kBytesA + kBytesB;
+  // Shared memory of a block, in bytes.
+  static constexpr int shared_bytes(bool asynchronous) {
+    return (asynchronous ? kStages : 2) * kStageBytes;
+  }
   static constexpr int kStagedPitch = kN + 8;  // of the finished tile, in floats: no bank conflicts
-  static_assert(kM * kStagedPitch * 4 <= 2 * kStageBytes || kM * kN == 128 * 128);
+  static_assert(kM * kStagedPitch * 4 <= kStages * kStageBytes);
 };
 
 // How a slice of one operand lies in shared memory: lines of 16-byte chunks. k_inner: a line is one
@@ -99,6 +105,22 @@ struct Either<false, A, B> {
   using Type = B;
 };
 
+// What becomes of a sum while it is in a register: a bias is added, and bounds are kept.
+struct Bounds {
+  const float* bias = nullptr;  // of the tile's first column
+  int columns = 0;              // of the tile that exist
+  float low = -INFINITY, high = INFINITY;
+
+  __device__ __forceinline__ float bias_of(int column) const {
+    return bias != nullptr && column < columns ? bias[column] : 0.0F;
+  }
+  // Comparisons keep what is not a number.
+  __device__ __forceinline__ float apply(float sum) const {
+    if (sum < low) return low;
+    return sum > high ? high : sum;
+  }
+};
+
 // Where a lane finds its part of an operand in a slice. The chunk that it reads for the e-th pair
 // of chunks is (2 e + its own bits) with the swizzle's bits flipped: its own bits and the swizzle
 // are the same for all e, so one exclusive or with a constant finds the place.
@@ -139,7 +161,7 @@ struct TensorProduct {
   const LanePlace<LayoutA> place_a = a_place(lane, row);
   const LanePlace<LayoutB> place_b = b_place(lane, column);
 
-  // Calls between(part) once in each quarter of the work.
+  // Calls between(part) for each part, early.
   template <typename Between>
   __device__ __forceinline__ void add_slice(const unsigned char* a, const unsigned char* b,
                                             Between&& between) {
@@ -147,12 +169,12 @@ struct TensorProduct {
     load_a(operands[0], a, 0);
     load_b(operands[0], b, 0);
 #pragma unroll
-    for (int step = 0; step < kParts; ++step) {
-      if (step + 1 < kParts) {
+    for (int step = 0; step < kSteps; ++step) {
+      if (step + 1 < kSteps) {
         load_a(operands[(step + 1) % 2], a, step + 1);
         load_b(operands[(step + 1) % 2], b, step + 1);
       }
-      between(step);
+      if (step < kParts) between(step);
       Operands& now = operands[step % 2];
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
@@ -162,15 +184,22 @@ struct TensorProduct {
     }
   }
 
-  __device__ __forceinline__ void stage(float* staged) const {
+  // Writes the tile to shared memory, in rows of C::kStagedPitch.
+  template <typename Out>
+  __device__ __forceinline__ void stage(Out* staged, const Bounds& bounds) const {
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) {
+    for (int j = 0; j < kColumns; ++j) {
+      const int first = column + 8 * j + lane % 4 * 2;
+      const float bias[2] = {bounds.bias_of(first), bounds.bias_of(first + 1)};
 #pragma unroll
-      for (int j = 0; j < kColumns; ++j) {
-        float* place =
-            staged + (row + 16 * i + lane / 4) * C::kStagedPitch + column + 8 * j + lane % 4 * 2;
-        *reinterpret_cast<float2*>(place) = {sums[i][j][0], sums[i][j][1]};
-        *reinterpret_cast<float2*>(place + 8 * C::kStagedPitch) = {sums[i][j][2], sums[i][j][3]};
+      for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          Pack<Out, 2> pair;
+          pair.set(0, bounds.apply(sums[i][j][2 * half] + bias[0]));
+          pair.set(1, bounds.apply(sums[i][j][2 * half + 1] + bias[1]));
+          store(staged + (row + 16 * i + lane / 4 + 8 * half) * C::kStagedPitch + first, pair);
+        }
       }
     }
   }
@@ -257,7 +286,7 @@ struct SingleProduct {
                                             Between&& between) {
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
-      if (chunk % (kChunks / kParts) == 0) between(chunk / (kChunks / kParts));
+      if (chunk < kParts) between(chunk);
       float of_a[8][4], of_b[8][4];
       load<LayoutA, C::kM, a_inner>(of_a, a, row, chunk);
       load<LayoutB, C::kN, b_inner>(of_b, b, column, chunk);
@@ -272,13 +301,15 @@ struct SingleProduct {
     }
   }
 
-  __device__ __forceinline__ void stage(float* staged) const {
+  __device__ __forceinline__ void stage(float* staged, const Bounds& bounds) const {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 8; ++j) {
+      const int to = position<C::kN, b_inner>(column, j);
+      const float bias = bounds.bias_of(to);
 #pragma unroll
-      for (int j = 0; j < 8; ++j) {
-        staged[position<C::kM, a_inner>(row, i) * C::kStagedPitch +
-               position<C::kN, b_inner>(column, j)] = sums[i][j];
+      for (int i = 0; i < 8; ++i) {
+        staged[position<C::kM, a_inner>(row, i) * C::kStagedPitch + to] =
+            bounds.apply(sums[i][j] + bias);
       }
     }
   }
@@ -317,8 +348,8 @@ struct SingleProduct {
 // earlier; seek(slice): the thread's own part of that; load(part, place).
 template <class C, class Loader, class Product>
 __device__ __forceinline__ void add_slices(Loader& loader, Product& product, unsigned char* shared,
-                                           int first, int count, int stages) {
-  const int ahead = stages - 1;
+                                           int first, int count) {
+  const int stages = stages_of<C::kStages>(), ahead = stages - 1;
   for (int t = 0; t < ahead; ++t) {
     if (t < count) {
       loader.prepare(first + t);
@@ -331,7 +362,7 @@ __device__ __forceinline__ void add_slices(Loader& loader, Product& product, uns
   if (ahead < count) loader.prepare_next(first + ahead);
   int reading = 0, writing = ahead;
   for (int t = 0; t < count; ++t) {
-    wait_for_copies<kStages - 2>();
+    wait_for_copies<C::kStages - 2>();
     // Slice t is there for all threads, and none reads slice t - 1 any more.
     __syncthreads();
     const bool more = t + ahead < count;
@@ -352,48 +383,34 @@ __device__ __forceinline__ void add_slices(Loader& loader, Product& product, uns
 
 __device__ __forceinline__ float finish(const Epilogue& epilogue, float sum) {
   if (!epilogue.bounded) return activate(epilogue.activation, epilogue.slope, sum);
-  // Comparisons keep what is not a number.
-  if (sum < epilogue.low) return epilogue.low;
-  return sum > epilogue.high ? epilogue.high : sum;
+  return Bounds{nullptr, 0, epilogue.low, epilogue.high}.apply(sum);
 }
 
 // Where a tile goes.
-template <typename Out>
+template <typename T>
 struct Target {
-  Out* data;
+  T* data;
   std::int64_t stride;
   int rows, width;
+  int m, n;  // of the tile
   bool whole_packs;
 };
 
-// Stores a staged tile by 16 bytes where possible; place(row) is the row of the target.
-template <class C, typename Out, typename Place>
-__device__ __forceinline__ void store_tile(const float* staged, const Target<Out>& target,
-                                           const Epilogue& epilogue, int m, int n, Place&& place) {
-  constexpr int kPack = kFullPack<Out>, kChunks = C::kN / kPack;
+// Stores a staged tile by 16 bytes where possible. place(row) is the row of the target;
+// pack_at(row, column) makes a pack of the tile.
+template <class C, typename T, typename Place, typename PackAt>
+__device__ __forceinline__ void store_tile(const Target<T>& target, Place&& place,
+                                           PackAt&& pack_at) {
+  constexpr int kPack = kFullPack<T>, kChunks = C::kN / kPack;
   static_assert(C::kThreads % kChunks == 0);
   const int column = static_cast<int>(threadIdx.x) % kChunks * kPack;
-  const int inside = min(target.width - n - column, kPack);
+  const int inside = min(target.width - target.n - column, kPack);
   if (inside <= 0) return;
-  float bias[kPack];
-#pragma unroll
-  for (int i = 0; i < kPack; ++i) {
-    bias[i] = epilogue.bias != nullptr && i < inside ? epilogue.bias[n + column + i] : 0.0F;
-  }
-  const int rows = min(C::kM, target.rows - m);
+  const int rows = min(C::kM, target.rows - target.m);
   for (int row = static_cast<int>(threadIdx.x) / kChunks; row < rows;
        row += C::kThreads / kChunks) {
-    Pack<Out, kPack> pack;
-#pragma unroll
-    for (int i = 0; i < kPack; i += 4) {
-      const auto sums =
-          *reinterpret_cast<const float4*>(staged + row * C::kStagedPitch + column + i);
-      pack.set(i, finish(epilogue, sums.x + bias[i]));
-      pack.set(i + 1, finish(epilogue, sums.y + bias[i + 1]));
-      pack.set(i + 2, finish(epilogue, sums.z + bias[i + 2]));
-      pack.set(i + 3, finish(epilogue, sums.w + bias[i + 3]));
-    }
-    Out* out = target.data + place(m + row) * target.stride + n + column;
+    const Pack<T, kPack> pack = pack_at(row, column);
+    T* out = target.data + place(target.m + row) * target.stride + target.n + column;
     if (target.whole_packs && inside == kPack) {
       store(out, pack);
     } else {
@@ -402,6 +419,38 @@ __device__ __forceinline__ void store_tile(const float* staged, const Target<Out
         if (i < inside) out[i] = pack.elements[i];
       }
     }
+  }
+}
+
+// Stores sums with the epilogue's bias and activation. Bounds are applied on the way to shared
+// memory, where the tile then lies in its final type; other activations on the way back.
+template <class C, typename T, class Product, typename Place>
+__device__ __forceinline__ void store_sums(const Product& product, unsigned char* shared,
+                                           const Target<T>& target, const Epilogue& epilogue,
+                                           Place&& place) {
+  const float* bias = epilogue.bias == nullptr ? nullptr : epilogue.bias + target.n;
+  Bounds bounds = {bias, target.width - target.n};
+  if (epilogue.bounded) {
+    bounds.low = epilogue.low, bounds.high = epilogue.high;
+    auto* staged = reinterpret_cast<T*>(shared);
+    product.stage(staged, bounds);
+    __syncthreads();
+    store_tile<C>(target, place, [&](int row, int column) {
+      return load<T, kFullPack<T>>(staged + row * C::kStagedPitch + column);
+    });
+  } else {
+    auto* staged = reinterpret_cast<float*>(shared);
+    product.stage(staged, bounds);
+    __syncthreads();
+    store_tile<C>(target, place, [&](int row, int column) {
+      Pack<T, kFullPack<T>> pack;
+#pragma unroll
+      for (int i = 0; i < kFullPack<T>; ++i) {
+        const float sum = staged[row * C::kStagedPitch + column + i];
+        pack.set(i, activate(epilogue.activation, epilogue.slope, sum));
+      }
+      return pack;
+    });
   }
 }
 

@@ -22,6 +22,16 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
+// Slices that shared memory holds at a time: plain copies need no more than two.
+template <int asynchronous>
+__device__ __forceinline__ int stages_of() {
+#if __CUDA_ARCH__ >= 800
+  return asynchronous;
+#else
+  return 2;
+#endif
+}
+
 // 16 bytes to shared memory, zeros unless `inside`; `global` is then not read. `cached`: through
 // the first-level cache, for data that other taps read again.
 template <bool cached>

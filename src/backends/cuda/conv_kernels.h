@@ -46,8 +46,6 @@ struct Axis {
   Divide by_count, by_taps;
 };
 
-inline constexpr int kStages =
-    3;  // slices of the depth in shared memory, where copies are asynchronous
 inline constexpr int kMaxClasses = 8;  // of rows, and of columns
 inline constexpr int kMaxTaps = 32;    // of a class, for loads of 16 bytes: bits of a mask
 
@@ -70,8 +68,12 @@ struct Gather {
   bool src_in_order = false;  // dst pixel m reads src pixel m alone
   bool dst_in_order = false;  // one class, without gaps
   bool whole_packs = false;   // dst can be stored by 16 bytes
-  Divide by_depth, by_width_tiles;
-  int splits = 1, stages = 1;
+  // Whole slices of the depth belong to one tap: then neighbouring taps of a kernel row come one
+  // after the other, and find each other's pixels in the first-level cache.
+  bool taps_inner = false;
+  Divide by_depth, by_depth_slices, by_width_tiles;
+  int splits = 1;
+  bool asynchronous = true;  // copies to shared memory, from 8.0 on
   Epilogue epilogue;
 };
 
@@ -88,7 +90,8 @@ struct Weights {
   int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0, pad_left = 0;
   Divide by_channels, by_kernel_w, by_dst_h, by_dst_w, by_width_tiles;
   bool whole_packs = false;  // diff_weights can be stored by 16 bytes
-  int splits = 1, pixels_per_split = 0, stages = 1;
+  int splits = 1, pixels_per_split = 0;
+  bool asynchronous = true;  // copies to shared memory, from 8.0 on
 };
 
 // Any convolution, groups included, computed one dst element a thread.

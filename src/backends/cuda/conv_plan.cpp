@@ -216,13 +216,15 @@ GatherPlan make_plan(const Geometry& geometry, bool forward, DType dtype, bool a
   p.images = static_cast<int>(geometry.images);
   p.kernel_w = static_cast<int>(a.kernel_w);
   p.weights_pitch = a.kernel_h * a.kernel_w * geometry.src_channels;
-  p.stages = stages_for(limits);
+  p.asynchronous = copies_asynchronously(limits);
   if (forward) {
     set_forward(p, geometry);
   } else {
     set_backward(p, geometry);
   }
   p.by_depth = divide_by(p.depth);
+  p.taps_inner = p.depth % slice_of(plan.arithmetic) == 0;
+  if (p.taps_inner) p.by_depth_slices = divide_by(p.depth / slice_of(plan.arithmetic));
   p.dst_in_order = p.row_classes * p.column_classes == 1;
   p.src_in_order = p.dst_in_order && a.kernel_h * a.kernel_w == 1 && p.src_h == p.dst_h &&
                    p.src_w == p.dst_w && a.pad_top == 0 && a.pad_left == 0;

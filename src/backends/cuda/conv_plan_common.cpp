@@ -33,8 +33,6 @@ Arithmetic arithmetic_for(DType dtype, bool allow_tf32, const DeviceLimits& limi
   return allow_tf32 ? Arithmetic::tf32 : Arithmetic::f32;
 }
 
-int stages_for(const DeviceLimits& limits) { return limits.capability < 80 ? 2 : kStages; }
-
 bool aligned(const void* data, std::int64_t stride, DType dtype) {
   return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
          stride * static_cast<std::int64_t>(size_of(dtype)) % 16 == 0;

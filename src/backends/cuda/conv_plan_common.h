@@ -14,7 +14,9 @@ inline constexpr std::int64_t kMaxCount = std::int64_t{1} << 30;  // of pixels, 
 
 // Tensor cores know f16 from 7.5 on, bf16 and TF32 from 8.0 on; before, those are computed in f32.
 [[nodiscard]] Arithmetic arithmetic_for(DType dtype, bool allow_tf32, const DeviceLimits& limits);
-[[nodiscard]] int stages_for(const DeviceLimits& limits);
+[[nodiscard]] inline bool copies_asynchronously(const DeviceLimits& limits) {
+  return limits.capability >= 80;
+}
 
 [[nodiscard]] inline std::int64_t divide_up(std::int64_t value, std::int64_t by) {
   return (value + by - 1) / by;

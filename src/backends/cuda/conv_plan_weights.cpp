@@ -100,7 +100,7 @@ WeightsPlan plan_backward_weights(const Geometry& g, DType dtype, bool allow_tf3
   p.by_kernel_w = divide_by(p.kernel_w);
   p.by_dst_h = divide_by(p.dst_h);
   p.by_dst_w = divide_by(p.dst_w);
-  p.stages = stages_for(limits);
+  p.asynchronous = copies_asynchronously(limits);
 
   const int pack = pack_of(plan.arithmetic);
   plan.diff_in_packs = p.outputs % pack == 0;

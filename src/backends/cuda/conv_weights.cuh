@@ -209,68 +209,73 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
                               min(p.pixels, begin + p.pixels_per_split)};
   const int slices = (block.end - block.begin + C::kDepth - 1) / C::kDepth;
   unsigned char* shared = dynamic_shared_memory();
-  auto* staged = reinterpret_cast<float*>(shared);
+  Product product;
   {
     WeightsLoader<C> loader(block);
-    Product product;
-    add_slices<C>(loader, product, shared, 0, slices, p.stages);
-    product.stage(staged);
+    add_slices<C>(loader, product, shared, 0, slices);
   }
-  __syncthreads();
 
   const auto place = [](int m) -> std::int64_t { return m; };
   if (p.partial != nullptr) {
     float* sums = p.partial + static_cast<std::int64_t>(split) * p.outputs * p.width;
-    store_tile<C>(staged,
-                  Target<float>{sums, p.width, p.outputs, p.width, p.width % kFullPack<float> == 0},
-                  Epilogue{}, block.m, block.n, place);
+    const Target<float> target = {
+        sums, p.width, p.outputs, p.width, block.m, block.n, p.width % kFullPack<float> == 0};
+    store_sums<C>(product, shared, target, Epilogue{}, place);
   } else {
-    store_tile<C>(
-        staged,
-        Target<T>{static_cast<T*>(p.diff_weights), p.width, p.outputs, p.width, p.whole_packs},
-        Epilogue{}, block.m, block.n, place);
+    const Target<T> target = {static_cast<T*>(p.diff_weights),
+                              p.width,
+                              p.outputs,
+                              p.width,
+                              block.m,
+                              block.n,
+                              p.whole_packs};
+    store_sums<C>(product, shared, target, Epilogue{}, place);
   }
 }
 
 template <class C>
 void start_weights(const Weights& p, Grid grid, Stream stream) {
   start<Weights>(weights_kernel<C>, {grid.x, grid.y, grid.z}, C::kThreads,
-                 p.stages * C::kStageBytes, p, stream, "the convolution's weights gradient");
+                 C::shared_bytes(p.asynchronous), p, stream, "the convolution's weights gradient");
 }
 
 template <typename T>
 void start_tensor_weights(WeightsTile tile, const Weights& p, Grid grid, Stream stream) {
   switch (tile) {
     case WeightsTile::wide:
-      return start_weights<Config<T, true, 128, 128, 64, 64, 2, true, true>>(p, grid, stream);
+      return start_weights<Config<T, true, 128, 128, 64, 64, 2, 3, true, true>>(p, grid, stream);
     case WeightsTile::flat:
-      return start_weights<Config<T, true, 64, 128, 32, 64, 3, true, true>>(p, grid, stream);
+      return start_weights<Config<T, true, 64, 128, 32, 64, 3, 2, true, true>>(p, grid, stream);
     case WeightsTile::tall:
-      return start_weights<Config<T, true, 128, 64, 64, 32, 3, true, true>>(p, grid, stream);
+      return start_weights<Config<T, true, 128, 64, 64, 32, 3, 2, true, true>>(p, grid, stream);
     case WeightsTile::small:
-      return start_weights<Config<T, true, 64, 64, 32, 32, 4, true, true>>(p, grid, stream);
+      return start_weights<Config<T, true, 64, 64, 32, 32, 4, 3, true, true>>(p, grid, stream);
     case WeightsTile::src_elements:
-      return start_weights<Config<T, true, 64, 64, 32, 32, 4, true, false>>(p, grid, stream);
+      return start_weights<Config<T, true, 64, 64, 32, 32, 4, 2, true, false>>(p, grid, stream);
     case WeightsTile::elements:
-      return start_weights<Config<T, true, 64, 64, 32, 32, 4, false, false>>(p, grid, stream);
+      return start_weights<Config<T, true, 64, 64, 32, 32, 4, 2, false, false>>(p, grid, stream);
   }
 }
 
 inline void start_single_weights(WeightsTile tile, const Weights& p, Grid grid, Stream stream) {
   switch (tile) {
     case WeightsTile::wide:
-      return start_weights<Config<float, false, 128, 128, 128, 128, 2, true, true>>(p, grid,
-                                                                                    stream);
+      return start_weights<Config<float, false, 128, 128, 128, 128, 2, 3, true, true>>(p, grid,
+                                                                                       stream);
     case WeightsTile::flat:
-      return start_weights<Config<float, false, 64, 128, 64, 128, 3, true, true>>(p, grid, stream);
+      return start_weights<Config<float, false, 64, 128, 64, 128, 3, 2, true, true>>(p, grid,
+                                                                                     stream);
     case WeightsTile::tall:
-      return start_weights<Config<float, false, 128, 64, 128, 64, 3, true, true>>(p, grid, stream);
+      return start_weights<Config<float, false, 128, 64, 128, 64, 3, 2, true, true>>(p, grid,
+                                                                                     stream);
     case WeightsTile::small:
-      return start_weights<Config<float, false, 64, 64, 64, 64, 4, true, true>>(p, grid, stream);
+      return start_weights<Config<float, false, 64, 64, 64, 64, 4, 3, true, true>>(p, grid, stream);
     case WeightsTile::src_elements:
-      return start_weights<Config<float, false, 64, 64, 64, 64, 4, true, false>>(p, grid, stream);
+      return start_weights<Config<float, false, 64, 64, 64, 64, 4, 2, true, false>>(p, grid,
+                                                                                    stream);
     case WeightsTile::elements:
-      return start_weights<Config<float, false, 64, 64, 64, 64, 4, false, false>>(p, grid, stream);
+      return start_weights<Config<float, false, 64, 64, 64, 64, 4, 2, false, false>>(p, grid,
+                                                                                     stream);
   }
 }
 

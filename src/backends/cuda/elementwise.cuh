@@ -45,7 +45,8 @@ struct GridThread {
                                                        int u) const {
     const std::int64_t behind =
         static_cast<std::int64_t>(tile) * grid.tile_rows() + u * grid.thread_rows + row + 1;
-    return behind < grid.rows || (behind == grid.rows && pack < grid.last_packs);
+    return u < grid.unroll &&
+           (behind < grid.rows || (behind == grid.rows && pack < grid.last_packs));
   }
 };
 
@@ -91,7 +92,7 @@ __device__ __forceinline__ void for_tile(const ChannelGrid& grid, int tile, Body
 }
 
 // No activation, ReLU and ReLU6 as bounds; NaN passes.
-struct Bounds {
+struct ActivationBounds {
   float lower = 0.0F, upper = 0.0F;
 };
 
@@ -100,13 +101,13 @@ inline bool is_bounded(int activation) {
          activation == static_cast<int>(ActivationKind::relu6);
 }
 
-inline Bounds bounds_of(int activation) {
+inline ActivationBounds bounds_of(int activation) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   if (activation == kNoActivation) return {-kInfinity, kInfinity};
   return {0.0F, activation == static_cast<int>(ActivationKind::relu6) ? 6.0F : kInfinity};
 }
 
-__device__ __forceinline__ float bounded(Bounds bounds, float x) {
+__device__ __forceinline__ float bounded(ActivationBounds bounds, float x) {
   x = x < bounds.lower ? bounds.lower : x;
   return x > bounds.upper ? bounds.upper : x;
 }

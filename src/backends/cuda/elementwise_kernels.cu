@@ -30,7 +30,7 @@ struct Loaded {
 
 // What an activation needs, and its gradient.
 struct Limits {
-  Bounds bounds;
+  ActivationBounds bounds;
   float closing;
   int activation;
   float slope;
