@@ -283,7 +283,7 @@ void step1_reference(benchmark::State& state) {
   const Data dst(p.dst_shape, Layout::plain(), 3);
   const Attributes attributes = p.attributes;
   const Tensor inputs[] = {src.tensor(), weights.tensor()};
-  const StepState step_state{};
+  StepState step_state{};
   measure(state, p.flops(), [&] {
     op_def(OpKind::conv2d).reference({attributes, inputs, {&dst.tensor(), 1}, step_state});
   });

@@ -125,7 +125,8 @@ TEST_F(Cli, UnknownNamesSuggestTheNearest) {
   expect_refused("train mlp --optimizer adma", {"'adma'", "'adam'"});
   expect_refused("train mlp --precision bf61", {"'bf61'", "'bf16'"});
   expect_refused(kQuick + "--no-pass fuson", {"unknown pass 'fuson'", "'fusion'"});
-  expect_refused("train mlp --device cuda:0", {"unknown device 'cuda:0'", "cpu"});
+  expect_refused("train mlp --device gpu", {"unknown device 'gpu'", "cpu", "cuda:0"});
+  expect_refused("train mlp --device cuda:99", {"device 'cuda:99'"});
 }
 
 TEST_F(Cli, ValuesOutOfRangeAreRefused) {
@@ -134,6 +135,8 @@ TEST_F(Cli, ValuesOutOfRangeAreRefused) {
   expect_refused("train mlp --batch many", {"--batch", "many"});
   expect_refused(kQuick + "--batch 241", {"batch 241 is larger", "240"});
   expect_refused("bench mlp --data " + folder_.string() + "/none", {"none"});
+  expect_refused("train mlp --precision bf16", {"--precision bf16", "fp32 only"});
+  expect_refused("train mlp --loss-scale 8", {"--loss-scale", "fp16"});
   expect_refused("train mlp --lr -0.1", {"--lr -0.1"});
   expect_refused("train mlp --weight-decay -1", {"--weight-decay -1"});
   expect_refused("train mlp --momentum 1.5", {"--momentum 1.5"});

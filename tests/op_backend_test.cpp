@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "backends/registry.h"
+#include "devices/device.h"
 #include "support/case_names.h"
 #include "support/op_runner.h"
 
@@ -23,20 +25,29 @@ constexpr bool kSanitized = false;
 struct Param {
   const Backend* backend;
   const OpCase* op_case;
+  Precision precision = Precision::fp32;
 };
 
-std::vector<Param> params() {
+// The CPU computes in fp32 alone; a GPU in all precisions.
+std::vector<Param> params(std::string_view device) {
   std::vector<Param> list;
   for (const Backend* backend : all_backends()) {
+    if (backend->device != device) continue;
     for (const OpCase& op_case : op_cases()) {
-      if (backend->device == "cpu") list.push_back({backend, &op_case});
+      list.push_back({backend, &op_case});
+      if (device == "cpu") continue;
+      for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
+        list.push_back({backend, &op_case, precision});
+      }
     }
   }
   return list;
 }
 
 std::string name_of_param(const Param& param) {
-  return test_name(std::string(param.backend->name) + "_" + param.op_case->name);
+  std::string name = test_name(std::string(param.backend->name) + "_" + param.op_case->name);
+  if (param.backend->device != "cpu") name += "_" + std::string(name_of(param.precision));
+  return name;
 }
 
 // GoogleTest prints a parameter with every failure.
@@ -45,9 +56,18 @@ void PrintTo(const Param& param, std::ostream* out) { *out << name_of_param(para
 class OpBackend : public ::testing::TestWithParam<Param> {};
 
 TEST_P(OpBackend, MatchesReference) {
-  const auto& [backend, op_case] = GetParam();
+  const auto& [backend, given, precision] = GetParam();
   const std::string unavailable = backend->unavailable();
   if (!unavailable.empty()) GTEST_SKIP() << unavailable;
+  std::optional<OpCase> narrow;
+  const OpCase* op_case = given;
+  if (precision != Precision::fp32) {
+    const std::string refusal = make_device(std::string(backend->device))->refuse(precision);
+    if (!refusal.empty()) GTEST_SKIP() << refusal;
+    narrow = in_precision(*given, precision);
+    if (!narrow) GTEST_SKIP() << "its answer hangs on roundings";
+    op_case = &*narrow;
+  }
   const bool slow = kSanitized || backend == &reference_backend;
   if (slow && op_case->big) GTEST_SKIP() << "too big for the reference or a sanitizer";
   const CheckResult result = check_case(*backend, *op_case, Effort::thorough);
@@ -67,8 +87,20 @@ TEST_P(OpBackend, MatchesReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, OpBackend, ::testing::ValuesIn(params()),
+INSTANTIATE_TEST_SUITE_P(Ops, OpBackend, ::testing::ValuesIn(params("cpu")),
                          [](const auto& p) { return name_of_param(p.param); });
+
+// Without a GPU one test says so instead of thousands.
+INSTANTIATE_TEST_SUITE_P(GpuOps, OpBackend,
+                         ::testing::ValuesIn(cuda_unavailable().empty() ? params("cuda")
+                                                                        : std::vector<Param>()),
+                         [](const auto& p) { return name_of_param(p.param); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpBackend);
+
+TEST(GpuOps, AreTestedWhereThereIsAGpu) {
+  if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  EXPECT_FALSE(params("cuda").empty());
+}
 
 TEST(OpCases, EveryOpKindHasCasesOfItsOwn) {
   std::vector<int> alone(kOpKinds);

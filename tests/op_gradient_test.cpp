@@ -104,13 +104,14 @@ class OpGradient : public ::testing::TestWithParam<Param> {
       values_[id] = HostValue(d_.graph.values()[id].spec);
       for (std::int64_t i = 0; i < values_[id].elements(); ++i) values_[id].set(i, random.normal());
     }
-    run_reference(d_.graph, values_, case_->state);
+    (void)run_reference(d_.graph, values_, case_->state);
   }
 
   // L at the inputs as they are.
   double scalar(HostValues& values) const {
+    StepState state = case_->state;
     for (std::size_t id = 0; id < d_.forward_nodes; ++id) {
-      run_reference_node(d_.graph, static_cast<NodeId>(id), values, case_->state);
+      run_reference_node(d_.graph, static_cast<NodeId>(id), values, state);
     }
     double sum = 0;
     for (const Seed& seed : d_.seeds) {

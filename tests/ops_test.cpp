@@ -168,8 +168,8 @@ std::vector<BadShape> bad_shapes() {
       {"bn_update_one_value",
        OpKind::bn_update_running,
        bn,
-       {f32({5}), f32({5}), f32({5}), f32({5}), f32({1, 5})},
-       "one value per channel"},
+       {f32({5}), f32({5}), f32({5}), f32({5})},
+       "at least 2"},
       {"bn_apply_channels",
        OpKind::bn_apply,
        bn,
@@ -430,13 +430,12 @@ TEST(BatchNorm, StatisticsAreBiasedAndRunningVarianceIsNot) {
   const auto statistics = run(OpKind::bn_statistics, BatchNormAttributes{}, {{{2, 1}, {1, 3}}});
   expect_near(statistics[0], {2});
   expect_near(statistics[1], {1});
-  const std::vector<Given> inputs = {
-      {{1}, {0}}, {{1}, {1}}, {{1}, {2}}, {{1}, {1}}, {{2, 1}, {1, 3}}};
-  const auto running = run(OpKind::bn_update_running, BatchNormAttributes{}, inputs);
+  const std::vector<Given> inputs = {{{1}, {0}}, {{1}, {1}}, {{1}, {2}}, {{1}, {1}}};
+  const BatchNormAttributes attributes{.count = 2};
+  const auto running = run(OpKind::bn_update_running, attributes, inputs);
   expect_near(running[0], {0.2});
   expect_near(running[1], {0.9 + 0.1 * 2});
-  const auto skipped =
-      run(OpKind::bn_update_running, BatchNormAttributes{}, inputs, {.overflow = 1});
+  const auto skipped = run(OpKind::bn_update_running, attributes, inputs, {.overflow = 1});
   expect_near(skipped[0], {0});
   expect_near(skipped[1], {1});
 }
@@ -496,7 +495,7 @@ TEST(SoftmaxCrossEntropy, LargeLogitsStayFinite) {
 }
 
 TEST(SoftmaxCrossEntropy, RowsBeyondTheValidOnesCountNothing) {
-  const StepState state = {.loss_scale = 8.0, .valid_rows = 2};
+  const StepState state = {.valid_rows = 2, .loss_scale = 8.0};
   const Given labels = {{3}, {0, 1, 0}, DType::i32};
   const auto result = run(OpKind::softmax_cross_entropy, LossAttributes{},
                           {{{3, 2}, {0, 0, 0, 0, 50, -50}}, labels}, state);
@@ -528,7 +527,7 @@ TEST(Metrics, CountsRanksWithTiesAsArgmaxDoes) {
 }
 
 TEST(Sgd, FollowsPyTorch) {
-  const StepState state = {.learning_rate = 0.1, .loss_scale = 4.0};
+  const StepState state = {.learning_rate = 0.1, .gradient_scale = 4.0};
   const auto step = [&](const SgdAttributes& attributes, double velocity) {
     std::vector<Given> inputs = {{{1}, {1.0}}, {{1}, {2.0}}};  // an unscaled gradient of 0.5
     if (attributes.momentum > 0) inputs.push_back({{1}, {velocity}});

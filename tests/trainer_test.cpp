@@ -352,6 +352,9 @@ class SmallDevice final : public Device {
   [[nodiscard]] std::string name() const override { return cpu_->name(); }
   [[nodiscard]] std::string kind() const override { return cpu_->kind(); }
   [[nodiscard]] std::string description() const override { return cpu_->description(); }
+  [[nodiscard]] std::string refuse(Precision precision) const override {
+    return cpu_->refuse(precision);
+  }
   [[nodiscard]] std::size_t available_memory() const override { return bytes_; }
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
     EXPECT_LE(bytes, bytes_);
@@ -363,6 +366,9 @@ class SmallDevice final : public Device {
   void upload(std::byte* dst, const void* src, std::size_t bytes) override {
     cpu_->upload(dst, src, bytes);
   }
+  void stage(std::byte* dst, const void* src, std::size_t bytes) override {
+    cpu_->stage(dst, src, bytes);
+  }
   void download(void* dst, const std::byte* src, std::size_t bytes) override {
     cpu_->download(dst, src, bytes);
   }
@@ -371,6 +377,9 @@ class SmallDevice final : public Device {
   }
   void launch(const Kernel& kernel, const KernelArgs& args) override { cpu_->launch(kernel, args); }
   void synchronize() override { cpu_->synchronize(); }
+  [[nodiscard]] double time(const std::function<void()>& launches) override {
+    return cpu_->time(launches);
+  }
 
  private:
   std::unique_ptr<Device> cpu_ = make_cpu_device();

@@ -26,6 +26,15 @@ enum class DType : std::uint8_t { f64, f32, bf16, f16, u8, i32 };
   return 0;
 }
 
+[[nodiscard]] constexpr bool is_float(DType dtype) {
+  return dtype != DType::u8 && dtype != DType::i32;
+}
+
+// What sums over values of a type are taken and kept in: statistics, losses, biases' gradients.
+[[nodiscard]] constexpr DType wide_type(DType dtype) {
+  return dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+
 [[nodiscard]] constexpr std::string_view name_of(DType dtype) {
   switch (dtype) {
     case DType::f64:

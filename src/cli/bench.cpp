@@ -47,8 +47,18 @@ std::string image_text(const ModelConfig& model) {
   return ImageSize{model.channels, model.height, model.width}.text();
 }
 
+// Where steps are queued, by the device's clock and without the pauses of waiting for each.
+double seconds_per_step(const BenchResult& result) {
+  return result.device_seconds.empty() ? result.summary.median
+                                       : median_interval(result.device_seconds).median;
+}
+
 double rate(const BenchResult& result, std::int64_t batch) {
-  return static_cast<double>(batch) / result.summary.median;
+  return static_cast<double>(batch) / seconds_per_step(result);
+}
+
+Json device_ms(const BenchResult& result) {
+  return result.device_seconds.empty() ? Json(nullptr) : Json(seconds_per_step(result) * 1e3);
 }
 
 std::string ops_of(const Plan& plan, const Step& step) {
@@ -118,6 +128,7 @@ Json result_json(const BenchResult& result, const BenchConfig& config, const Ben
               {"median_ms", result.summary.median * 1e3},
               {"ci_low_ms", result.summary.low * 1e3},
               {"ci_high_ms", result.summary.high * 1e3},
+              {"device_ms", device_ms(result)},
               {"samples_per_second", rate(result, config.step.batch)},
               {"samples", result.seconds.size()},
               {"peak_memory_bytes", result.memory_bytes},
@@ -150,9 +161,9 @@ std::string bench_text(const std::vector<BenchResult>& results, const BenchConfi
       config.step.model.name, image_text(config.step.model), config.step.batch,
       options.run.precision, optimizer_text(config.step.optimizer, config.learning_rate),
       thread_count(), thread_count() == 1 ? "" : "s", config.iterations, config.warmup);
-  TextTable table({"backend", "device", "median ms", "95% interval", "samples/s", "GFLOP/s",
-                   "memory", "providers' shares of time"},
-                  "llrrrrrl");
+  TextTable table({"backend", "device", "median ms", "95% interval", "queued ms", "samples/s",
+                   "GFLOP/s", "memory", "providers' shares of time"},
+                  "llrrrrrrl");
   for (const BenchResult& result : results) {
     const Plan& plan = result.runner->session().plan(result.plan);
     std::string shares;
@@ -161,9 +172,10 @@ std::string bench_text(const std::vector<BenchResult>& results, const BenchConfi
     }
     table.add_row({result.backend, device.name(), ms(result.summary.median),
                    fmt::format("{} to {}", ms(result.summary.low), ms(result.summary.high)),
+                   result.device_seconds.empty() ? "-" : ms(seconds_per_step(result)),
                    count_text(std::llround(rate(result, config.step.batch))),
                    fmt::format("{:.1f}", static_cast<double>(plan.work().flops) /
-                                             result.summary.median / 1e9),
+                                             seconds_per_step(result) / 1e9),
                    bytes_text(result.memory_bytes), shares});
   }
   text += table.text();
@@ -193,6 +205,7 @@ int run_bench(const BenchOptions& options) {
   }
   check_writable(options.output.csv);
   const std::unique_ptr<Device> device = make_device(options.run.device);
+  config.step.precision = precision_of(options.run, *device);
   const Dataset data = prepare_step(config.step, options.data, options.run, config.candidates,
                                     config.step.batch, *device);
   show_plans(config.step, options.run, config.candidates, options.output.json, *device);
@@ -231,8 +244,9 @@ void add_bench(CLI::App& program, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   options->optimizer.sgd_momentum = 0.9;
   CLI::App* command = program.add_subcommand("bench", "Measure the time of training steps");
-  add_run_options(*command, options->run,
-                  "reference, native, onednn or auto; several with commas, measured in turns");
+  add_run_options(
+      *command, options->run,
+      "Provider, see 'ridgeline backends', or auto; several with commas, measured in turns");
   add_step_data_options(*command, options->data);
   add_optimizer_options(*command, options->optimizer);
   command->add_option("--warmup", options->warmup, "Steps before measuring")->capture_default_str();
@@ -243,7 +257,9 @@ void add_bench(CLI::App& program, Action& action) {
       "Examples:\n"
       "  ridgeline bench mnist_cnn --batch 512 --backend native,onednn\n"
       "  ridgeline bench mnist_cnn --batch 512 --per-step\n"
-      "  ridgeline bench mlp --batch 59000 --momentum 0 --json");
+      "  ridgeline bench mlp --batch 59000 --momentum 0 --json\n"
+      "  ridgeline bench resnet50 --batch 128 --device cuda:0 --precision bf16 --backend "
+      "cuda,cudnn,auto");
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

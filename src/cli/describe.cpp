@@ -104,10 +104,11 @@ int run_describe(DescribeOptions options) {
   StepSpec step = step_spec(options);
   const PlanRequest request = plan_request(options.run, options.run.backend);
   const std::unique_ptr<Device> device = make_device(options.run.device);
+  step.precision = precision_of(options.run, *device);
 
   Description description;
   description.model = step.model;
-  description.backend = options.run.backend;
+  description.backend = request.backend;
   description.device = device->name();
   description.precision = options.run.precision;
   description.optimizer = optimizer_name(options.optimizer);
@@ -153,11 +154,9 @@ void add_describe(CLI::App& program, Action& action) {
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--backend", run.backend, "reference, native, onednn or auto (as native)")
-      ->capture_default_str();
-  command->add_option("--device", run.device, "Device")->capture_default_str();
-  command->add_option("--precision", run.precision, "Precision; the cpu computes in fp32")
-      ->capture_default_str();
+  command->add_option("--backend", run.backend,
+                      "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
+  add_device_options(*command, run);
   command->add_option("--batch", options->batches, "Samples in a step; several with commas")
       ->capture_default_str()
       ->type_name("N,...");

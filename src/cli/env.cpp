@@ -24,6 +24,16 @@ std::string environment_json(const Environment& env) {
                       {"bytes", cache.bytes},
                       {"shared_by", cache.shared_by}});
   }
+  Json gpus = Json::array();
+  for (const GpuInfo& gpu : env.gpus) {
+    gpus.push_back({{"name", gpu.name},
+                    {"compute_capability", gpu.capability},
+                    {"multiprocessors", gpu.multiprocessors},
+                    {"max_mhz", number_or_null(gpu.clock_mhz)},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"l2_bytes", gpu.l2_bytes},
+                    {"cuda_driver", gpu.cuda_driver}});
+  }
   Json libraries = Json::object();
   for (const auto& [name, version] : env.libraries) libraries[name] = version;
   const Json document = {{"host", env.host},
@@ -38,6 +48,8 @@ std::string environment_json(const Environment& env) {
                            {"caches", std::move(caches)}}},
                          {"memory_bytes", env.memory_bytes},
                          {"available_bytes", env.available_bytes},
+                         {"gpus", std::move(gpus)},
+                         {"no_gpu_reason", env.no_gpu},
                          {"os", env.os},
                          {"kernel", env.kernel},
                          {"version", env.version},
@@ -70,6 +82,15 @@ std::string environment_text(const Environment& env) {
   }
   line("memory", fmt::format("{}, {} available", bytes_text(env.memory_bytes),
                              bytes_text(env.available_bytes)));
+  for (std::size_t i = 0; i < env.gpus.size(); ++i) {
+    const GpuInfo& gpu = env.gpus[i];
+    line(fmt::format("cuda:{}", i),
+         fmt::format("{}, compute capability {}, {} multiprocessors at up to {:.0f} MHz, {}, {} of "
+                     "L2; driver for CUDA {}",
+                     gpu.name, gpu.capability, gpu.multiprocessors, gpu.clock_mhz,
+                     bytes_text(gpu.memory_bytes), bytes_text(gpu.l2_bytes), gpu.cuda_driver));
+  }
+  if (env.gpus.empty()) line("cuda", "none: " + env.no_gpu);
   line("system", env.os);
   line("kernel", env.kernel);
   line("ridgeline", fmt::format("{} ({}), {}", env.version, env.revision, env.build_type));

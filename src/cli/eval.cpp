@@ -107,6 +107,7 @@ int run_eval(const EvalOptions& options) {
   config.step.model = network.model;
   config.step.batch = options.network.run.batch;
   config.plan = plan_request(options.network.run, options.network.run.backend);
+  config.step.precision = precision_of(options.network.run, *device);
   config.seed = static_cast<std::uint64_t>(options.network.run.seed);
   config.workers = options.workers > 0 ? options.workers : thread_count();
   config.strict = options.strict;
@@ -135,7 +136,7 @@ int run_eval(const EvalOptions& options) {
     return 0;
   }
   Json document = {{"model", network.model.name}, {"weights", network.source},
-                   {"data", data.name},           {"backend", options.network.run.backend},
+                   {"data", data.name},           {"backend", config.plan.backend},
                    {"top1", result.accuracy},     {"top5", result.top5},
                    {"loss", result.loss},         {"samples", result.samples},
                    {"seconds", result.seconds},   {"broken_images", broken}};
@@ -158,11 +159,9 @@ void add_eval(CLI::App& program, Action& action) {
   command->add_option("--normalize", options->normalize, "As in 'train' [the checkpoint's own]")
       ->type_name("NAME");
   command->add_option("--batch", run.batch, "Samples in a step")->capture_default_str();
-  command->add_option("--backend", run.backend, "reference, native, onednn or auto")
-      ->capture_default_str();
-  command->add_option("--device", run.device, "Device")->capture_default_str();
-  command->add_option("--precision", run.precision, "Precision; the cpu computes in fp32")
-      ->capture_default_str();
+  command->add_option("--backend", run.backend,
+                      "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
+  add_device_options(*command, run);
   command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor")
       ->capture_default_str();
   command->add_option("--workers", options->workers, "Threads that decode images; 0: as --threads")

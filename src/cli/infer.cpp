@@ -86,12 +86,14 @@ int run_infer(const InferOptions& options) {
   config.step.model = network.model;
   config.step.batch = std::min<std::int64_t>(data.count(), options.network.run.batch);
   config.plan = plan_request(options.network.run, options.network.run.backend);
+  std::unique_ptr<Device> device = make_device(options.network.run.device);
+  config.step.precision = precision_of(options.network.run, *device);
   config.seed = static_cast<std::uint64_t>(options.network.run.seed);
   config.strict = true;
   const std::string known =
       network.normalisation.empty() ? usual_normalisation(data) : network.normalisation;
   set_normalisation(config.step, options.normalize.empty() ? known : options.normalize);
-  Evaluator evaluator(config, data, make_device(options.network.run.device));
+  Evaluator evaluator(config, data, std::move(device));
   if (network.weights) {
     evaluator.runner().load(match_weights(evaluator.runner().parameters(), *network.weights,
                                           {.model = network.model.name}));
@@ -136,9 +138,9 @@ void add_infer(CLI::App& program, Action& action) {
       ->type_name("NAME");
   command->add_option("--top", options->top, "Classes to show for each image")
       ->capture_default_str();
-  command->add_option("--backend", run.backend, "reference, native, onednn or auto")
-      ->capture_default_str();
-  command->add_option("--device", run.device, "Device")->capture_default_str();
+  command->add_option("--backend", run.backend,
+                      "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
+  add_device_options(*command, run);
   command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor")
       ->capture_default_str();
   command->add_flag("--json", options->json, "Print one JSON document");

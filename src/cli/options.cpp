@@ -42,6 +42,15 @@ void add_output_options(CLI::App& command, OutputOptions& options, const char* c
   command.add_option("--csv", options.csv, csv_meaning)->type_name("FILE");
 }
 
+void add_device_options(CLI::App& command, RunOptions& options) {
+  command.add_option("--device", options.device, "cpu, or cuda:0 for the first graphics processor")
+      ->capture_default_str();
+  command
+      .add_option("--precision", options.precision,
+                  "fp32, tf32, bf16 or fp16; the cpu computes in fp32")
+      ->capture_default_str();
+}
+
 void add_run_options(CLI::App& command, RunOptions& options, const char* backend_meaning) {
   command.add_option("MODEL,--model", options.model, "Model, see 'ridgeline models'");
   command.add_option("--set", options.settings, "Set an option of the model, repeatable")
@@ -50,10 +59,9 @@ void add_run_options(CLI::App& command, RunOptions& options, const char* backend
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--init", options.init, "Initial weights: pytorch or he")
       ->capture_default_str();
-  command.add_option("--backend", options.backend, backend_meaning)->capture_default_str();
-  command.add_option("--device", options.device, "Device")->capture_default_str();
-  command.add_option("--precision", options.precision, "Precision; the cpu computes in fp32")
-      ->capture_default_str();
+  command.add_option("--backend", options.backend,
+                     std::string(backend_meaning) + " [cpu: native, cuda: auto]");
+  add_device_options(command, options);
   command.add_option("--batch", options.batch, "Samples in a step")->capture_default_str();
   command
       .add_option("--classes", options.classes, "Classes; labels must lie below [the model's own]")
@@ -70,6 +78,8 @@ void add_run_options(CLI::App& command, RunOptions& options, const char* backend
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--recompute", options.recompute,
                    "Compute outputs of batch norms again instead of keeping them: less memory");
+  command.add_flag("--deterministic", options.deterministic,
+                   "Only kernels that give the same bits in every run");
   command.add_option("--no-pass", options.disabled_passes, "Switch a pass of planning off")
       ->type_name("NAME")
       ->expected(1)
@@ -143,11 +153,7 @@ void apply(const RunOptions& options) {
     for (const ModelInfo& model : all_models()) names.push_back(model.name);
     bad_input("no model given; known: {}", joined(names, ", "));
   }
-  static constexpr std::array<std::string_view, 4> kPrecisions = {"fp32", "tf32", "bf16", "fp16"};
-  if (choice_of("--precision", options.precision, kPrecisions) != 0) {
-    bad_input("--precision {}: the kernels of device {} compute in fp32 only", options.precision,
-              options.device);
-  }
+  (void)choice_of("--precision", options.precision, kPrecisionNames);
   if (options.batch < 1 || options.batch > kLargestBatch) {
     bad_input("--batch {}: must lie between 1 and {}", options.batch, kLargestBatch);
   }
@@ -179,8 +185,22 @@ ModelConfig model_config(const RunOptions& options) {
 }
 
 PlanRequest plan_request(const RunOptions& options, const std::string& backend) {
-  if (backend != "auto") (void)providers_of(backend);
-  return {backend, options.disabled_passes, default_choice_cache()};
+  PlanRequest request;
+  request.backend = backend;
+  if (backend.empty()) request.backend = options.device == "cpu" ? "native" : "auto";
+  if (request.backend != "auto") (void)providers_of(request.backend);
+  request.disabled_passes = options.disabled_passes;
+  request.deterministic = options.deterministic;
+  request.cache = default_choice_cache();
+  return request;
+}
+
+Precision precision_of(const RunOptions& options, const Device& device) {
+  const auto precision =
+      static_cast<Precision>(choice_of("--precision", options.precision, kPrecisionNames));
+  const std::string refusal = device.refuse(precision);
+  if (!refusal.empty()) bad_input("--precision {}: {}", options.precision, refusal);
+  return precision;
 }
 
 double momentum_of(const OptimizerOptions& options) {

@@ -33,7 +33,7 @@ struct RunOptions {
   std::string model;
   std::vector<std::string> settings;  // NAME=VALUE
   std::string init = "pytorch";
-  std::string backend = "native";
+  std::string backend;  // empty: the device's usual one
   std::string device = "cpu";
   std::string precision = "fp32";
   std::int64_t batch = 64;
@@ -42,11 +42,14 @@ struct RunOptions {
   int threads = 0;
   std::vector<std::string> freeze;  // patterns of parameter names
   bool recompute = false;
+  bool deterministic = false;
   std::vector<std::string> disabled_passes;
   bool print_plan = false, explain = false;
 };
+// --device, --precision.
+void add_device_options(CLI::App& command, RunOptions& options);
 // MODEL, --model, --set, --init, --backend, --device, --precision, --batch, --classes, --seed,
-// --threads, --freeze, --recompute, --no-pass, --print-plan, --explain.
+// --threads, --freeze, --recompute, --deterministic, --no-pass, --print-plan, --explain.
 void add_run_options(CLI::App& command, RunOptions& options, const char* backend_meaning);
 
 struct OptimizerOptions {
@@ -76,8 +79,11 @@ void add_schedule_options(CLI::App& command, ScheduleOptions& options);
 void apply(const RunOptions& options);
 
 [[nodiscard]] ModelConfig model_config(const RunOptions& options);
-// Throws bad_input for an unknown or unavailable backend.
+// For a backend's name; empty: what is usual on the device, native or auto. Throws bad_input for an
+// unknown or unavailable one.
 [[nodiscard]] PlanRequest plan_request(const RunOptions& options, const std::string& backend);
+// Throws bad_input with the reason where the device cannot compute in it.
+[[nodiscard]] Precision precision_of(const RunOptions& options, const Device& device);
 [[nodiscard]] OptimizerAttributes optimizer_attributes(const OptimizerOptions& options);
 [[nodiscard]] double learning_rate(const OptimizerOptions& options);
 [[nodiscard]] std::string optimizer_text(const OptimizerAttributes& attributes, double rate);

@@ -50,6 +50,7 @@ struct TrainOptions {
   bool strict = false;
   bool flip = false, confusion = false;
   std::string target_accuracy;
+  std::optional<double> loss_scale;
 };
 
 double parse_number(const char* option, std::string_view text) {
@@ -156,6 +157,13 @@ TrainConfig config_of(const TrainOptions& options) {
   check_positive("--limit", options.limit);
   config.eval_batch = options.eval_batch.value_or(0);
   config.eval_every = options.eval_every.value_or(options.full_batch ? kFullBatchPace : 1);
+  if (options.loss_scale) {
+    if (options.run.precision != "fp16") bad_input("--loss-scale belongs to --precision fp16");
+    if (!(*options.loss_scale > 0.0) || !std::isfinite(*options.loss_scale)) {
+      bad_input("--loss-scale {}: must be above 0", *options.loss_scale);
+    }
+    config.first_loss_scale = *options.loss_scale;
+  }
   if (!options.target_accuracy.empty()) {
     config.target_accuracy = parse_accuracy(options.target_accuracy);
   }
@@ -240,6 +248,7 @@ int run_train(const TrainOptions& options) {
   check_writable(output.csv);
   TrainCheckpoints checkpoints(options.checkpoint);
   std::unique_ptr<Device> device = make_device(options.run.device);
+  config.step.precision = precision_of(options.run, *device);
 
   const Clock::time_point start = Clock::now();
   const Split split = load_data(options);
@@ -303,7 +312,7 @@ int run_train(const TrainOptions& options) {
 void add_train(CLI::App& program, Action& action) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App* command = program.add_subcommand("train", "Train a model and evaluate it");
-  add_run_options(*command, options->run, "reference, native, onednn or auto");
+  add_run_options(*command, options->run, "Provider, see 'ridgeline backends', or auto");
   command
       ->add_option("--data", options->data,
                    "A name of 'ridgeline data list', synthetic[:CxHxW[:CLASSES[:COUNT]]], a folder "
@@ -346,6 +355,10 @@ void add_train(CLI::App& program, Action& action) {
       ->add_option("--last-batch", options->last_batch,
                    "The last, incomplete batch of an epoch: smaller, drop or repeat")
       ->capture_default_str();
+  command
+      ->add_option("--loss-scale", options->loss_scale,
+                   "What the loss scale of fp16 begins with [65536]")
+      ->type_name("SCALE");
   command->add_flag("--full-batch", options->full_batch,
                     "The whole training set is one batch, uploaded once");
   command->add_option("--iterations", options->iterations, "Steps in full-batch mode")

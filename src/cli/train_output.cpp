@@ -181,6 +181,11 @@ std::string summary_text(const TrainReport& report) {
       fmt::format("training time        {} in {} steps (first step {}), {} with evaluations\n",
                   duration_text(result.training_seconds), count_text(result.steps),
                   duration_text(result.first_step_seconds), duration_text(result.total_seconds));
+  if (result.scaling) {
+    text += fmt::format("loss scale           {:g}; {} step{} skipped for overflow\n",
+                        result.scaling->scale, result.scaling->overflows,
+                        result.scaling->overflows == 1 ? "" : "s");
+  }
   if (!report.providers.empty()) {
     text += fmt::format("providers            {} (of a step's time, each kernel timed alone)\n",
                         shares_text(report.providers));
@@ -239,6 +244,9 @@ std::string train_json(const TrainReport& report) {
                                               {"training_seconds", result.target->training_seconds},
                                               {"total_seconds", result.target->total_seconds}}
                                        : Json(nullptr)},
+      {"loss_scaling", result.scaling ? Json{{"scale", result.scaling->scale},
+                                             {"overflows", result.scaling->overflows}}
+                                      : Json(nullptr)},
       {"interrupted", result.interrupted},
       {"warnings", result.warnings},
       {"broken_images", result.broken_images},

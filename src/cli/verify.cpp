@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "backends/registry.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -25,8 +27,23 @@ struct VerifyOptions {
   OutputOptions output;
   std::string against = "reference";
   std::int64_t steps = 1;
-  double tolerance = 1e-4;
+  std::optional<double> tolerance;  // nothing: what the precision allows
 };
+
+// Errors that add up through a few layers, in units of the precision's own roundings.
+double usual_tolerance(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return 1e-4;
+    case Precision::tf32:
+      return 2e-2;
+    case Precision::fp16:
+      return 5e-2;
+    case Precision::bf16:
+      return 2e-1;
+  }
+  return 0.0;
+}
 
 std::string error_text(double error) { return fmt::format("{:.2e}", error); }
 
@@ -123,18 +140,29 @@ int run_verify(const VerifyOptions& options) {
   config.learning_rate = learning_rate(options.optimizer);
   config.seed = static_cast<std::uint64_t>(options.run.seed);
   config.steps = options.steps;
-  config.tolerance = options.tolerance;
   if (config.steps < 1) bad_input("--steps {}: must be at least 1", config.steps);
-  if (!(config.tolerance > 0.0)) bad_input("--tolerance {}: must be above 0", config.tolerance);
+  if (options.tolerance && !(*options.tolerance > 0.0)) {
+    bad_input("--tolerance {}: must be above 0", *options.tolerance);
+  }
   config.tested = plan_request(options.run, options.run.backend);
   config.against = plan_request(options.run, options.against);
   check_writable(options.output.csv);
   const std::unique_ptr<Device> device = make_device(options.run.device);
-  const std::vector<PlanRequest> requests = {config.tested, config.against};
+  config.step.precision = precision_of(options.run, *device);
+  config.tolerance = options.tolerance.value_or(usual_tolerance(config.step.precision));
+  // A backend of another device is held against where it computes, in fp32.
+  const bool same_device = config.against.backend == "auto" ||
+                           providers_of(config.against.backend)[0]->device == device->kind();
+  if (same_device) config.against_precision = config.step.precision;
+  const std::unique_ptr<Device> other =
+      same_device ? nullptr
+                  : make_device(std::string(providers_of(config.against.backend)[0]->device));
+  std::vector<PlanRequest> requests = {config.tested};
+  if (same_device) requests.push_back(config.against);
   const Dataset data = prepare_step(config.step, options.data, options.run, requests,
                                     config.step.batch * config.steps, *device);
   show_plans(config.step, options.run, requests, options.output.json, *device);
-  const VerifyResult result = verify_steps(config, data, *device);
+  const VerifyResult result = verify_steps(config, data, *device, same_device ? *device : *other);
   if (!options.output.csv.empty()) write_file_atomically(options.output.csv, verify_csv(result));
   print(options.output.json ? verify_json(result, config) : verify_text(result, config));
   return result.first_divergence ? 1 : 0;
@@ -154,8 +182,8 @@ void add_verify(CLI::App& program, Action& action) {
   command->add_option("--steps", options->steps, "Training steps")->capture_default_str();
   command
       ->add_option("--tolerance", options->tolerance,
-                   "Largest error, relative to the largest element of a value")
-      ->capture_default_str();
+                   "Largest error, relative to the largest element of a value [by precision]")
+      ->type_name("ERROR");
   add_step_data_options(*command, options->data);
   add_optimizer_options(*command, options->optimizer);
   add_output_options(*command, options->output, "Write one row for each value");
@@ -163,6 +191,7 @@ void add_verify(CLI::App& program, Action& action) {
       "Examples:\n"
       "  ridgeline verify mnist_cnn --backend native --against reference\n"
       "  ridgeline verify mnist_cnn --backend onednn --against native --steps 5 --batch 64\n"
+      "  ridgeline verify resnet18 --device cuda:0 --backend cuda --against reference --batch 4\n"
       "The exit code is 1 when a value differs by more than the tolerance.");
   command->callback([options, &action] { action = [options] { return run_verify(*options); }; });
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -62,6 +63,10 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::string name() const override { return "cpu"; }
   [[nodiscard]] std::string kind() const override { return "cpu"; }
   [[nodiscard]] std::string description() const override { return processor_name(); }
+  [[nodiscard]] std::string refuse(Precision precision) const override {
+    if (precision == Precision::fp32) return {};
+    return "the kernels of the cpu compute in fp32 only";
+  }
   [[nodiscard]] std::size_t available_memory() const override {
     return std::min({free_in_system(), free_in_cgroup(), free_in_address_space()});
   }
@@ -85,6 +90,9 @@ class CpuDevice final : public Device {
   void upload(std::byte* dst, const void* src, std::size_t bytes) override {
     std::memcpy(dst, src, bytes);
   }
+  void stage(std::byte* dst, const void* src, std::size_t bytes) override {
+    upload(dst, src, bytes);
+  }
   void download(void* dst, const std::byte* src, std::size_t bytes) override {
     std::memcpy(dst, src, bytes);
   }
@@ -93,6 +101,11 @@ class CpuDevice final : public Device {
   }
   void launch(const Kernel& kernel, const KernelArgs& args) override { kernel.run(args); }
   void synchronize() override {}
+  [[nodiscard]] double time(const std::function<void()>& launches) override {
+    const auto start = std::chrono::steady_clock::now();
+    launches();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
 
  private:
   static std::size_t mapped(std::size_t bytes) { return std::max<std::size_t>(bytes, 1); }
@@ -101,10 +114,5 @@ class CpuDevice final : public Device {
 }  // namespace
 
 std::unique_ptr<Device> make_cpu_device() { return std::make_unique<CpuDevice>(); }
-
-std::unique_ptr<Device> make_device(const std::string& name) {
-  if (name == "cpu") return make_cpu_device();
-  bad_input("unknown device '{}'; this build has: cpu", name);
-}
 
 }  // namespace ridgeline

@@ -3,12 +3,23 @@
 // Where bytes live and time passes. A device knows nothing of what is computed on it.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "base/precision.h"
 #include "plan/kernel.h"
 
 namespace ridgeline {
+
+// Launches that a device has written down once and starts as a whole.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay() = 0;  // queued, like a launch
+};
 
 // All calls come from one host thread. upload, download, fill and launch may be queued: they run in
 // the order of the calls, and host memory handed to them must stay as it is until synchronize().
@@ -19,6 +30,8 @@ class Device {
   [[nodiscard]] virtual std::string kind() const = 0;  // the device that backends name: "cpu"
   // The hardware, as a key for measurements: "AMD EPYC 7763".
   [[nodiscard]] virtual std::string description() const = 0;
+  // Why the device cannot compute in a precision; empty when it can.
+  [[nodiscard]] virtual std::string refuse(Precision precision) const = 0;
   // Bytes that an allocation can still get, as far as the system tells.
   [[nodiscard]] virtual std::size_t available_memory() const = 0;
 
@@ -26,12 +39,29 @@ class Device {
   [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void release(std::byte* memory, std::size_t bytes) noexcept = 0;
 
+  // What the driver and its libraries have taken of the device's memory beyond our allocations;
+  // nothing when that cannot be told.
+  [[nodiscard]] virtual std::optional<std::size_t> runtime_memory() const { return std::nullopt; }
+
   virtual void upload(std::byte* dst, const void* src, std::size_t bytes) = 0;
+  // Like upload, for the next batch: the host's memory is free again at once, and the bytes travel
+  // while the device still computes.
+  virtual void stage(std::byte* dst, const void* src, std::size_t bytes) = 0;
   virtual void download(void* dst, const std::byte* src, std::size_t bytes) = 0;
   virtual void fill(std::byte* dst, std::byte value, std::size_t bytes) = 0;
   // Runs a kernel. REQUIRES: kernel and args live until synchronize().
   virtual void launch(const Kernel& kernel, const KernelArgs& args) = 0;
   virtual void synchronize() = 0;
+  // Where kernels queue their work; handed to them in their arguments.
+  [[nodiscard]] virtual void* queue() const { return nullptr; }
+  // Writes down what `launches` launches, without running it. Null where a device gains nothing
+  // by that. REQUIRES: all kernels are capturable; they and their arguments outlive the recording.
+  [[nodiscard]] virtual std::unique_ptr<Recording> record(const std::function<void()>& launches) {
+    (void)launches;
+    return nullptr;
+  }
+  // Seconds from an idle device to the end of what `launches` launches, by the device's own clock.
+  [[nodiscard]] virtual double time(const std::function<void()>& launches) = 0;
 };
 
 // A block of device memory with an owner.
@@ -69,7 +99,24 @@ class DeviceMemory {
 // The host's own cores and memory: everything runs at once.
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device();
 
-// By name, as --device gives it. Throws bad_input for one that does not exist here.
+// Graphics processor `index` as a device; throws bad_input with the reason when it cannot be used.
+[[nodiscard]] std::unique_ptr<Device> make_cuda_device(int index);
+// What a graphics processor tells of itself.
+struct GpuInfo {
+  std::string name;
+  std::string capability;  // "9.0"
+  int multiprocessors = 0;
+  double clock_mhz = 0.0;  // the highest
+  std::int64_t memory_bytes = 0, l2_bytes = 0;
+  std::string cuda_driver;  // the newest CUDA that the driver serves
+};
+// All of them; none where CUDA cannot be used.
+[[nodiscard]] std::vector<GpuInfo> cuda_devices();
+// Why this build cannot use any CUDA device here; empty when it can.
+[[nodiscard]] std::string cuda_unavailable();
+
+// By name, as --device gives it: "cpu", "cuda:0", "cuda" (the first). Throws bad_input for one that
+// does not exist here.
 [[nodiscard]] std::unique_ptr<Device> make_device(const std::string& name);
 
 }  // namespace ridgeline

@@ -149,8 +149,10 @@ ValueId NetworkBuilder::batch_norm(ValueId src, const std::string& layer) {
         graph_.add_node(OpKind::bn_statistics, attributes, {src}, layer, Phase::forward);
     mean = statistics[0];
     variance = statistics[1];
-    graph_.add_node(OpKind::bn_update_running, attributes,
-                    {running_mean, running_variance, mean, variance, src}, layer, Phase::forward);
+    BatchNormAttributes update = attributes;
+    update.count = shape(src).elements() / shape(src)[1];
+    graph_.add_node(OpKind::bn_update_running, update,
+                    {running_mean, running_variance, mean, variance}, layer, Phase::forward);
   }
   return graph_.add_node(OpKind::bn_apply, attributes, {src, mean, variance, scale, shift}, layer,
                          Phase::forward)[0];

@@ -85,6 +85,10 @@ class Graph {
   [[nodiscard]] std::vector<TensorSpec> input_specs(NodeId id) const;
   [[nodiscard]] Cost cost(NodeId id) const;
 
+  // Whether products of f32 values may be computed on TF32 units: operands of 10 fraction bits.
+  [[nodiscard]] bool allows_tf32() const { return tf32_; }
+  void allow_tf32(bool allowed) { tf32_ = allowed; }
+
   // One line a node, for people.
   [[nodiscard]] std::string text() const;
 
@@ -95,6 +99,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<ValueId> outputs_;
   std::map<std::string, ValueId, std::less<>> by_name_;
+  bool tf32_ = false;
 };
 
 }  // namespace ridgeline

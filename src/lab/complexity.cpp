@@ -148,7 +148,7 @@ std::vector<LayerComplexity> layers_of(const Plan& plan) {
 
 Plan dry_plan(const StepSpec& spec, const PlanRequest& request, Device& device) {
   PlanRequest dry = request;
-  if (dry.backend == "auto") dry.backend = "native";
+  if (dry.backend == "auto") dry.backend = device.kind() == "cpu" ? "native" : "cuda";
   return plan_for(training_graph(spec).graph, dry, device);
 }
 

@@ -122,6 +122,8 @@ void read_system(Environment& env) {
     std::erase(env.os, '"');
   }
   env.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  env.gpus = cuda_devices();
+  env.no_gpu = cuda_unavailable();
   env.available_bytes = static_cast<std::int64_t>(make_cpu_device()->available_memory());
 }
 

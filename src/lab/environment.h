@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "devices/device.h"
+
 namespace ridgeline {
 
 struct CacheInfo {
@@ -26,6 +28,8 @@ struct Environment {
   std::vector<std::string> vector_extensions;  // "avx2", "avx512f"
   std::vector<CacheInfo> caches;
   std::int64_t memory_bytes = 0, available_bytes = 0;
+  std::vector<GpuInfo> gpus;
+  std::string no_gpu;  // why there are none
   std::string os, kernel;
   std::string version, revision, compiler, flags, build_type;
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version

@@ -30,6 +30,9 @@ struct BenchResult {
   std::string backend;
   std::vector<double> seconds;  // of every measured step, in the order of measuring
   MedianInterval summary;       // of them
+  // On a device with a queue: a step by the device's own clock, one number for each turn, whose
+  // steps are queued without waiting in between. The host's way to the device is not in it.
+  std::vector<double> device_seconds;
   double first_step_seconds = 0.0;
   std::int64_t memory_bytes = 0;     // both arenas
   std::vector<double> step_seconds;  // each step of the plan alone, the fastest of some repeats

@@ -19,15 +19,19 @@ struct Computed {
 
 class Side {
  public:
-  Side(const VerifyConfig& config, const PlanRequest& request, const Dataset& data, Device& device)
+  Side(const VerifyConfig& config, const PlanRequest& request, Precision precision,
+       const Dataset& data, Device& device)
       : config_(config), data_(data), runner_(device, request) {
-    plan_ = runner_.add_training(config.step);
+    StepSpec step = config.step;
+    step.precision = precision;
+    plan_ = runner_.add_training(step);
     runner_.prepare(config.seed);
   }
 
   [[nodiscard]] const Plan& plan() const { return runner_.session().plan(plan_); }
 
-  // Runs a step and hands over every value right after the plan's step that computes it.
+  // Runs a step and hands over every value, by name, right after the plan's step that computes it.
+  // A version that nothing was written to is none of its own.
   template <typename Take>
   void run(std::int64_t number, Take&& take) {
     write_batch(number);
@@ -37,6 +41,7 @@ class Side {
                             .seed = config_.seed,
                             .random_step = number,
                             .valid_rows = config_.step.batch};
+    scale_ = session.read_step_state().loss_scale;
     std::set<ValueId> seen;
     session.run_stepwise(plan_, [&](std::size_t s) {
       const Step& step = plan().steps[s];
@@ -44,7 +49,14 @@ class Side {
       for (const FormId form : step.outputs) {
         if (form == kNoForm) continue;
         const ValueId value = plan().form(form).value;
-        if (seen.insert(value).second) take(value, s, session.read_form(plan_, form));
+        const Value& about = plan().graph->value(value);
+        const bool looked_at = plan().graph->node(about.producer).kind == OpKind::overflow_guard;
+        if (looked_at || !seen.insert(value).second) continue;
+        std::vector<double> elements = session.read_form(plan_, form);
+        if (is_scaled(about)) {
+          for (double& element : elements) element /= scale_;
+        }
+        take(about.name, s, std::move(elements));
       }
     });
   }
@@ -68,10 +80,18 @@ class Side {
     runner_.session().device().synchronize();
   }
 
+  // Gradients come multiplied by the loss scale.
+  [[nodiscard]] bool is_scaled(const Value& value) const {
+    if (value.version_of != kNoValue) return false;
+    const Phase phase = plan().graph->node(value.producer).phase;
+    return phase == Phase::backward_data || phase == Phase::backward_weights;
+  }
+
   const VerifyConfig& config_;
   const Dataset& data_;
   StepRunner runner_;
   Session::PlanId plan_ = 0;
+  double scale_ = 1.0;
 };
 
 bool within(const Deviation& deviation, double tolerance) {
@@ -99,55 +119,59 @@ Deviation deviation(std::span<const double> tested, std::span<const double> othe
   return {worst, relative(worst, largest), std::sqrt(relative(difference_squares, squares))};
 }
 
-VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Device& device) {
+VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Device& device,
+                          Device& against_device) {
   if (config.steps < 1) bad_input("steps {}: must be at least 1", config.steps);
   if (!(config.tolerance > 0.0)) bad_input("tolerance {}: must be above 0", config.tolerance);
   ensure(data.count() >= config.step.batch, "fewer samples than the batch");
-  Side tested(config, config.tested, data, device), other(config, config.against, data, device);
+  Side tested(config, config.tested, config.step.precision, data, device);
+  Side other(config, config.against, config.against_precision, data, against_device);
   const Graph& graph = *tested.plan().graph;
 
   VerifyResult result;
-  std::map<ValueId, std::size_t> index;  // of the rows
+  std::map<std::string, std::size_t> index;  // of the rows, by the value's name
   for (std::int64_t number = 0; number < config.steps; ++number) {
-    std::map<ValueId, Computed> expected;
-    other.run(number, [&](ValueId value, std::size_t s, std::vector<double> elements) {
-      expected[value] = {std::move(elements), s};
+    std::map<std::string, Computed> expected;
+    other.run(number, [&](const std::string& name, std::size_t s, std::vector<double> elements) {
+      expected[name] = {std::move(elements), s};
     });
-    tested.run(number, [&](ValueId value, std::size_t s, const std::vector<double>& elements) {
-      const auto found = expected.find(value);
-      if (found == expected.end()) {
-        if (number == 0) result.only_tested.push_back(graph.value(value).name);
-        return;
-      }
-      const auto [entry, is_new] = index.try_emplace(value, result.values.size());
-      if (is_new) {
-        const Step& step = tested.plan().steps[s];
-        const Node& node = graph.node(graph.value(value).producer);
-        result.values.push_back({graph.value(value).name,
-                                 node.layer,
-                                 node.phase,
-                                 graph.value(value).spec.shape,
-                                 step.kernel_name(),
-                                 other.plan().steps[found->second.step].kernel_name(),
-                                 {},
-                                 1});
-      }
-      VerifiedValue& row = result.values[entry->second];
-      const Deviation now = deviation(elements, found->second.elements);
-      if (!(now.max_relative <= row.worst.max_relative)) {
-        row.worst = now;
-        row.worst_step = number + 1;
-      }
-      if (!result.first_divergence && !within(now, config.tolerance)) {
-        result.first_divergence = entry->second;
-        result.divergence_step = number + 1;
-      }
-      found->second.elements.clear();
-      found->second.elements.shrink_to_fit();
-    });
+    tested.run(number,
+               [&](const std::string& name, std::size_t s, const std::vector<double>& elements) {
+                 const auto found = expected.find(name);
+                 if (found == expected.end()) {
+                   if (number == 0) result.only_tested.push_back(name);
+                   return;
+                 }
+                 const auto [entry, is_new] = index.try_emplace(name, result.values.size());
+                 if (is_new) {
+                   const Step& step = tested.plan().steps[s];
+                   const Value& value = graph.value(graph.find(name));
+                   const Node& node = graph.node(value.producer);
+                   result.values.push_back({name,
+                                            node.layer,
+                                            node.phase,
+                                            value.spec.shape,
+                                            step.kernel_name(),
+                                            other.plan().steps[found->second.step].kernel_name(),
+                                            {},
+                                            1});
+                 }
+                 VerifiedValue& row = result.values[entry->second];
+                 const Deviation now = deviation(elements, found->second.elements);
+                 if (!(now.max_relative <= row.worst.max_relative)) {
+                   row.worst = now;
+                   row.worst_step = number + 1;
+                 }
+                 if (!result.first_divergence && !within(now, config.tolerance)) {
+                   result.first_divergence = entry->second;
+                   result.divergence_step = number + 1;
+                 }
+                 found->second.elements.clear();
+                 found->second.elements.shrink_to_fit();
+               });
     if (number == 0) {
-      for (const auto& [value, computed] : expected) {
-        if (!index.contains(value)) result.only_other.push_back(graph.value(value).name);
+      for (const auto& [name, computed] : expected) {
+        if (!index.contains(name)) result.only_other.push_back(name);
       }
     }
   }

@@ -14,6 +14,7 @@ namespace ridgeline {
 struct VerifyConfig {
   StepSpec step;
   PlanRequest tested, against;
+  Precision against_precision = Precision::fp32;
   std::int64_t steps = 1;
   double learning_rate = 0.01;
   double tolerance = 1e-4;  // on max_relative
@@ -45,8 +46,8 @@ struct VerifyResult {
   std::int64_t divergence_step = 0;
 };
 
-// REQUIRES: `data` has at least the batch's samples.
+// Values are matched by name. REQUIRES: `data` has at least the batch's samples.
 [[nodiscard]] VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data,
-                                        Device& device);
+                                        Device& device, Device& against_device);
 
 }  // namespace ridgeline

@@ -14,9 +14,6 @@ const BatchNormAttributes& bn_of(const Attributes& attributes) {
   return std::get<BatchNormAttributes>(attributes);
 }
 
-// Statistics and affine parameters stay in f32 when images are narrower.
-DType channel_type(DType src) { return src == DType::f64 ? DType::f64 : DType::f32; }
-
 // What one channel's statistics are taken over.
 std::int64_t elements_per_channel(const Shape& src) { return src.elements() / src[1]; }
 
@@ -39,7 +36,7 @@ void check_statistics_count(std::string_view op, const TensorSpec& src) {
 // Inputs [first, last) must hold one number per channel of src.
 void check_channels(std::string_view op, const TensorSpec& src, std::span<const TensorSpec> inputs,
                     std::size_t first, std::size_t last) {
-  const TensorSpec expected = {Shape{src.shape[1]}, channel_type(src.dtype)};
+  const TensorSpec expected = {Shape{src.shape[1]}, wide_type(src.dtype)};
   for (std::size_t i = first; i < last; ++i) {
     if (inputs[i] != expected) {
       bad_input("{}: input {} {} {} does not fit src {}; it must be {} {}", op, i,
@@ -50,7 +47,7 @@ void check_channels(std::string_view op, const TensorSpec& src, std::span<const 
 }
 
 TensorSpec channel_spec(const TensorSpec& src) {
-  return {Shape{src.shape[1]}, channel_type(src.dtype)};
+  return {Shape{src.shape[1]}, wide_type(src.dtype)};
 }
 
 std::vector<OutputSpec> statistics_outputs(const Attributes&, std::span<const TensorSpec> inputs) {
@@ -58,9 +55,18 @@ std::vector<OutputSpec> statistics_outputs(const Attributes&, std::span<const Te
   return {{channel_spec(inputs[0])}, {channel_spec(inputs[0])}};
 }
 
-std::vector<OutputSpec> update_outputs(const Attributes&, std::span<const TensorSpec> inputs) {
-  check_statistics_count("bn_update_running", inputs[4]);
-  check_channels("bn_update_running", inputs[4], inputs, 0, 4);
+std::vector<OutputSpec> update_outputs(const Attributes& attributes,
+                                       std::span<const TensorSpec> inputs) {
+  for (const TensorSpec& input : inputs) {
+    if (input.shape.rank() != 1 || input != inputs[0]) {
+      bad_input("bn_update_running: {} and {}: all must be (C) of one type", inputs[0].shape.text(),
+                input.shape.text());
+    }
+  }
+  if (bn_of(attributes).count < 2) {
+    bad_input("bn_update_running: a variance over {} values; count must be at least 2",
+              bn_of(attributes).count);
+  }
   return {{inputs[0], 0}, {inputs[1], 1}};
 }
 
@@ -161,7 +167,7 @@ void statistics(const Tensor& src_tensor, const Tensor& mean_tensor,
 template <typename T>
 void update_running(const OpCall& call) {
   const double momentum = call.state.overflow != 0 ? 0.0 : bn_of(call.attributes).momentum;
-  const auto count = static_cast<double>(elements_per_channel(call.inputs[4].shape()));
+  const auto count = static_cast<double>(bn_of(call.attributes).count);
   const Elements<T> running_mean(call.inputs[0]), running_variance(call.inputs[1]);
   const Elements<T> mean(call.inputs[2]), variance(call.inputs[3]);
   const Elements<T> new_mean(call.outputs[0]), new_variance(call.outputs[1]);
@@ -255,7 +261,7 @@ std::string epsilon_text(const Attributes& attributes) {
 }
 
 std::string momentum_text(const Attributes& attributes) {
-  return fmt::format("m{}", bn_of(attributes).momentum);
+  return fmt::format("m{} n{}", bn_of(attributes).momentum, bn_of(attributes).count);
 }
 
 std::string backward_apply_text(const Attributes& attributes) {
@@ -276,27 +282,31 @@ const OpDef bn_update_running_op = {.name = "bn_update_running",
                                     .work = update_work,
                                     .gradient = nullptr,
                                     .reference = update_reference,
-                                    .text = momentum_text};
+                                    .text = momentum_text,
+                                    .wide_inputs = 0b1111};
 
 const OpDef bn_apply_op = {.name = "bn_apply",
                            .outputs = apply_outputs,
                            .work = apply_work,
                            .gradient = apply_gradient,
                            .reference = apply_reference,
-                           .text = epsilon_text};
+                           .text = epsilon_text,
+                           .wide_inputs = 0b11110};
 
 const OpDef bn_backward_reduce_op = {.name = "bn_backward_reduce",
                                      .outputs = reduce_outputs,
                                      .work = reduce_work,
                                      .gradient = nullptr,
                                      .reference = reduce_reference,
-                                     .text = epsilon_text};
+                                     .text = epsilon_text,
+                                     .wide_inputs = 0b1100};
 
 const OpDef bn_backward_apply_op = {.name = "bn_backward_apply",
                                     .outputs = backward_apply_outputs,
                                     .work = backward_apply_work,
                                     .gradient = nullptr,
                                     .reference = backward_apply_reference,
-                                    .text = backward_apply_text};
+                                    .text = backward_apply_text,
+                                    .wide_inputs = 0b1111100};
 
 }  // namespace ridgeline

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 namespace ridgeline {
 
 struct OpDef;
@@ -12,10 +14,11 @@ struct BatchNormAttributes {
   double momentum = 0.1;  // running = (1 - momentum) * running + momentum * batch
   // backward_apply: the statistics were constants (inference mode), so no gradient flows into them.
   bool frozen = false;
+  std::int64_t count = 0;  // update_running: the values of a channel, by which variances are biased
 };
 
 extern const OpDef bn_statistics_op;       // (src) -> mean, variance
-extern const OpDef bn_update_running_op;   // (running_mean, running_variance, mean, variance, src)
+extern const OpDef bn_update_running_op;   // (running_mean, running_variance, mean, variance)
                                            //   -> running_mean', running_variance'
 extern const OpDef bn_apply_op;            // (src, mean, variance, scale, shift) -> dst
 extern const OpDef bn_backward_reduce_op;  // (diff_dst, src, mean, variance)

@@ -26,7 +26,7 @@ std::vector<OutputSpec> backward_outputs(const Attributes&, std::span<const Tens
     bad_input("bias_backward: diff_dst {} has no channels; it must be (N, C) or (N, C, H, W)",
               diff_dst.text());
   }
-  return {{{Shape{diff_dst[1]}, inputs[0].dtype}}};
+  return {{{Shape{diff_dst[1]}, wide_type(inputs[0].dtype)}}};
 }
 
 // One addition an element, forward and backward.
@@ -80,7 +80,8 @@ const OpDef bias_op = {.name = "bias",
                        .work = work,
                        .gradient = gradient,
                        .reference = forward_reference,
-                       .text = nullptr};
+                       .text = nullptr,
+                       .wide_inputs = 0b10};
 
 const OpDef bias_backward_op = {.name = "bias_backward",
                                 .outputs = backward_outputs,

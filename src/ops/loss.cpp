@@ -203,20 +203,23 @@ const OpDef softmax_cross_entropy_op = {.name = "softmax_cross_entropy",
                                         .work = forward_work,
                                         .gradient = gradient,
                                         .reference = forward_reference,
-                                        .text = text};
+                                        .text = text,
+                                        .wide_inputs = 0b1};
 
 const OpDef softmax_cross_entropy_backward_op = {.name = "softmax_cross_entropy_backward",
                                                  .outputs = backward_outputs,
                                                  .work = backward_work,
                                                  .gradient = nullptr,
                                                  .reference = backward_reference,
-                                                 .text = text};
+                                                 .text = text,
+                                                 .wide_inputs = 0b1};
 
 const OpDef metrics_op = {.name = "metrics",
                           .outputs = metrics_outputs,
                           .work = metrics_work,
                           .gradient = nullptr,
                           .reference = metrics_reference,
-                          .text = nullptr};
+                          .text = nullptr,
+                          .wide_inputs = 0b110};
 
 }  // namespace ridgeline

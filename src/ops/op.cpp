@@ -61,6 +61,10 @@ const OpDef& op_def(OpKind kind) {
       return softmax_cross_entropy_backward_op;
     case OpKind::metrics:
       return metrics_op;
+    case OpKind::cast:
+      return cast_op;
+    case OpKind::overflow_guard:
+      return overflow_guard_op;
     case OpKind::sgd:
       return sgd_op;
     case OpKind::adam:

@@ -14,12 +14,14 @@
 #include "base/tensor.h"
 #include "ops/activation.h"
 #include "ops/batch_norm.h"
+#include "ops/cast.h"
 #include "ops/concat.h"
 #include "ops/conv2d.h"
 #include "ops/dropout.h"
 #include "ops/loss.h"
 #include "ops/normalize.h"
 #include "ops/optimizer.h"
+#include "ops/overflow_guard.h"
 #include "ops/pool.h"
 #include "ops/reshape.h"
 #include "ops/step_state.h"
@@ -53,6 +55,8 @@ enum class OpKind : std::uint8_t {
   softmax_cross_entropy,
   softmax_cross_entropy_backward,
   metrics,
+  cast,
+  overflow_guard,
   sgd,
   adam,
 };
@@ -61,7 +65,8 @@ inline constexpr int kOpKinds = static_cast<int>(OpKind::adam) + 1;
 using Attributes =
     std::variant<std::monostate, NormalizeAttributes, Conv2dAttributes, ActivationAttributes,
                  PoolAttributes, BatchNormAttributes, SliceAttributes, ReshapeAttributes,
-                 DropoutAttributes, LossAttributes, SgdAttributes, AdamAttributes>;
+                 DropoutAttributes, LossAttributes, CastAttributes, OverflowGuardAttributes,
+                 SgdAttributes, AdamAttributes>;
 
 // Which part of a training step an op belongs to.
 enum class Phase : std::uint8_t {
@@ -96,7 +101,7 @@ struct OutputSpec {
 struct OpCall {
   const Attributes& attributes;
   std::span<const Tensor> inputs, outputs;
-  const StepState& state;
+  StepState& state;
 };
 
 // Where a gradient rule asks and answers; autodiff stands behind it.
@@ -129,6 +134,8 @@ struct OpDef {
   void (*gradient)(GradientContext&);      // null: no gradient flows through this op
   void (*reference)(const OpCall&);        // f32 and f64
   std::string (*text)(const Attributes&);  // attributes for keys and printing; null: none
+  // Inputs that stay in f32 where images and weights are narrower, one bit each.
+  std::uint32_t wide_inputs = 0;
 };
 
 [[nodiscard]] const OpDef& op_def(OpKind kind);

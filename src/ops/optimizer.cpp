@@ -95,7 +95,7 @@ void sgd(const OpCall& call) {
   const Elements<T> old_velocity(call.inputs[has_velocity ? 2 : 0]);
   const Elements<T> new_velocity(call.outputs[has_velocity ? 1 : 0]);
   for (std::int64_t i = 0; i < call.outputs[0].shape().elements(); ++i) {
-    double step = gradient.flat(i) / call.state.loss_scale + a.weight_decay * parameter.flat(i);
+    double step = gradient.flat(i) / call.state.gradient_scale + a.weight_decay * parameter.flat(i);
     if (has_velocity) {
       const double velocity = a.momentum * old_velocity.flat(i) + step;
       new_velocity.flat(i) = static_cast<T>(velocity);
@@ -118,11 +118,11 @@ void adam(const OpCall& call) {
   const Elements<T> m(call.inputs[2]), v(call.inputs[3]);
   const Elements<T> new_parameter(call.outputs[0]), new_m(call.outputs[1]), new_v(call.outputs[2]);
   const double rate = call.state.learning_rate;
-  const auto t = static_cast<double>(call.state.optimizer_step);
+  const auto t = static_cast<double>(call.state.updates());
   const double correction1 = 1 - std::pow(a.beta1, t), correction2 = 1 - std::pow(a.beta2, t);
   for (std::int64_t i = 0; i < call.outputs[0].shape().elements(); ++i) {
     double weight = parameter.flat(i);
-    double diff = gradient.flat(i) / call.state.loss_scale;
+    double diff = gradient.flat(i) / call.state.gradient_scale;
     if (a.decoupled) {
       weight *= 1 - rate * a.weight_decay;
     } else {

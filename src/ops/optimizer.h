@@ -20,8 +20,8 @@ struct AdamAttributes {
   bool decoupled = false;
 };
 
-// The learning rate and Adam's t come from StepState; gradients are divided by its loss scale, and
-// nothing is written when its overflow flag is set.
+// The learning rate and Adam's t come from StepState; gradients are divided by its gradient scale,
+// and nothing is written when its overflow flag is set. A gradient may be of a narrower type.
 extern const OpDef sgd_op;   // (parameter, gradient [, velocity]) -> parameter' [, velocity']
 extern const OpDef adam_op;  // (parameter, gradient, m, v) -> parameter', m', v'
 

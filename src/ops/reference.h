@@ -5,6 +5,7 @@
 // element type, because other kernels are judged by these results.
 
 #include "base/error.h"
+#include "base/half.h"
 #include "ops/op.h"
 
 namespace ridgeline {
@@ -73,6 +74,18 @@ void with_float_type(DType dtype, Body&& body) {
     body(double{});
   } else {
     fail("the reference loops compute in f32 and f64, not {}", name_of(dtype));
+  }
+}
+
+// The same for every float type: the 16-bit ones are read with widened, written with narrowed.
+template <typename Body>
+void with_any_float_type(DType dtype, Body&& body) {
+  if (dtype == DType::bf16) {
+    body(BFloat16{});
+  } else if (dtype == DType::f16) {
+    body(Float16{});
+  } else {
+    with_float_type(dtype, std::forward<Body>(body));
   }
 }
 

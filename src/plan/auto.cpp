@@ -178,8 +178,10 @@ class Search {
   // the speed of machines drifts.
   bool wins(const Preference& mixture, const Preference& single) {
     double mixed = whole(mixture), alone = whole(single);
-    mixed = std::min(mixed, whole(mixture));
-    alone = std::min(alone, whole(single));
+    for (int turn = 0; turn < 2; ++turn) {
+      mixed = std::min(mixed, whole(mixture));
+      alone = std::min(alone, whole(single));
+    }
     return mixed < alone * (1.0 - kLeastGain / 3);
   }
 
@@ -246,6 +248,7 @@ std::string cache_key(const Graph& graph, const PlanOptions& options, const Devi
     key += fmt::format(" {}={}", backend->name, backend->version());
   }
   for (const std::string& pass : options.disabled_passes) key += " no-" + pass;
+  if (options.deterministic) key += " deterministic";
   std::string problems;
   for (std::size_t id = 0; id < graph.nodes().size(); ++id) {
     problems += problem_of(graph, static_cast<NodeId>(id)) + '\n';
@@ -310,7 +313,9 @@ void check_passes(const std::vector<std::string>& passes) {
 
 Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
   check_passes(request.disabled_passes);
-  PlanOptions options{.providers = {}, .preferred = {}, .disabled_passes = request.disabled_passes};
+  PlanOptions options;
+  options.disabled_passes = request.disabled_passes;
+  options.deterministic = request.deterministic;
   if (request.backend != "auto") {
     options.providers = providers_of(request.backend);
     if (options.providers[0]->device != device.kind()) {
@@ -319,9 +324,10 @@ Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
     }
     return make_plan(std::move(graph), options);
   }
-  for (const Backend* backend : all_backends()) {
-    const bool usable = backend->device == device.kind() && backend->unavailable().empty();
-    if (usable && backend != &reference_backend) options.providers.push_back(backend);
+  for (const Backend* backend : usable_backends()) {
+    if (backend->device == device.kind() && backend != &reference_backend) {
+      options.providers.push_back(backend);
+    }
   }
   options.preferred = choose(graph, options, request, device);
   return make_plan(std::move(graph), options);

@@ -20,6 +20,7 @@ using PlanChoices = std::map<std::string, std::vector<std::string>>;
 struct PlanRequest {
   std::string backend = "native";  // a provider's name, or "auto"
   std::vector<std::string> disabled_passes;
+  bool deterministic = false;  // only kernels with that trait
   // Where `auto` keeps its choices; empty: nowhere.
   std::filesystem::path cache = {};
   // Choices that come before those of the cache, and to which those made are added; null: none.

@@ -41,6 +41,7 @@ std::string Problem::text() const {
   list(inputs);
   text += " ->";
   list(outputs);
+  if (graph->allows_tf32()) text += " tf32";
   return text;
 }
 
@@ -69,6 +70,19 @@ Problem make_problem(const Graph& graph, std::vector<NodeId> nodes) {
     if (of_last || used_outside || kept) problem.outputs.push_back(id);
   }
   return problem;
+}
+
+void set_layouts(Kernel& kernel, const Problem& problem, const Layout& image) {
+  const auto layouts_of = [&](const std::vector<ValueId>& values) {
+    std::vector<Layout> layouts;
+    for (const ValueId id : values) {
+      const bool is_image = problem.graph->value(id).spec.shape.rank() == 4;
+      layouts.push_back(is_image ? image : Layout::plain());
+    }
+    return layouts;
+  };
+  kernel.input_layouts = layouts_of(problem.inputs);
+  kernel.output_layouts = layouts_of(problem.outputs);
 }
 
 NodeId sole_user(const Graph& graph, ValueId id) {

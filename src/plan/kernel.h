@@ -56,7 +56,8 @@ struct Traits {
 struct KernelArgs {
   std::span<const Tensor> inputs, outputs;
   std::byte* workspace = nullptr;  // 64-byte aligned, contents undefined
-  const StepState* state = nullptr;
+  StepState* state = nullptr;      // in the device's memory; only overflow_guard writes to it
+  void* queue = nullptr;           // where a device queues its work: a cudaStream_t
 };
 
 class Kernel {
@@ -92,6 +93,8 @@ struct Backend {
   // A kernel that copies a value from one layout to another; null when it cannot.
   std::unique_ptr<Kernel> (*make_reorder)(const TensorSpec& spec, const Layout& from,
                                           const Layout& to);
+  // Its optimizers read gradients in whatever layout they were computed: none is reordered.
+  bool gradients_in_any_layout = false;
 };
 
 // Match function for the many rows that cover one node of one kind.
@@ -100,6 +103,9 @@ std::vector<NodeId> match_one(const Graph& graph, NodeId first) {
   if (graph.node(first).kind != kind) return {};
   return {first};
 }
+
+// Sets the layouts of every boundary value: `image` for rank 4, plain for the others.
+void set_layouts(Kernel& kernel, const Problem& problem, const Layout& image);
 
 // The only user of a value, or kNoNode when it has none or several or must be kept: a value that
 // may disappear inside a pattern.

@@ -135,7 +135,8 @@ class Settling {
     }
     std::vector<std::pair<FormId, FormId>> canonical;  // a state's form as computed, and as kept
     for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
-      const FormId form = add_output(problem.outputs[i], kernel.output_layouts[i], canonical);
+      const FormId form =
+          add_output(problem.outputs[i], kernel.output_layouts[i], *tile.backend, canonical);
       step.outputs.push_back(form);
       if (form != kNoForm) step.boundary.bytes_written += plan_.form(form).bytes;
     }
@@ -147,22 +148,28 @@ class Settling {
     for (const auto& [computed, kept] : canonical) add_reorder(computed, kept, first);
   }
 
-  FormId add_output(ValueId id, const Layout& layout,
+  FormId add_output(ValueId id, const Layout& layout, const Backend& backend,
                     std::vector<std::pair<FormId, FormId>>& canonical) {
     const Value& value = graph_.value(id);
+    // A version lies where the value that it updates lies.
+    if (value.version_of != kNoValue) {
+      for (const FormId former : forms_of_[static_cast<std::size_t>(value.version_of)]) {
+        if (plan_.form(former).layout == layout) return add_view(id, layout, former);
+      }
+      fail("{} must be updated in the layout of what it updates", value.name);
+    }
     if (!is_persistent(value.role)) {
       if (value.users.empty() && !graph_.is_output(id)) return kNoForm;
       return add_form(id, layout);
     }
-    // State is kept plain; a version lies where the value that it updates lies.
-    if (value.version_of != kNoValue) {
-      ensure(layout == Layout::plain(), "{} must be updated in plain layout", value.name);
-      const FormId former = forms_of_[static_cast<std::size_t>(value.version_of)].front();
-      return add_view(id, Layout::plain(), former);
+    // State is kept plain, but for gradients where the optimizers take them as they are.
+    const bool same = same_bytes(value.spec, layout, Layout::plain());
+    if (value.role == Role::gradient && backend.gradients_in_any_layout && !same) {
+      return add_form(id, layout);
     }
     const FormId kept = add_form(id, Layout::plain());
     if (layout == Layout::plain()) return kept;
-    if (same_bytes(value.spec, layout, Layout::plain())) return add_view(id, layout, kept);
+    if (same) return add_view(id, layout, kept);
     const FormId computed = add_form(id, layout);
     canonical.emplace_back(computed, kept);
     return computed;

@@ -110,12 +110,19 @@ void plan_memory(Plan& plan) {
 
 std::vector<std::array<std::int64_t, kRoles>> live_bytes(const Plan& plan) {
   std::vector<std::array<std::int64_t, kRoles>> live(plan.steps.size());
+  std::vector<char> kept(plan.graph->values().size());  // values that lie in the state arena
+  for (std::size_t id = 0; id < plan.forms.size(); ++id) {
+    if (plan.in_state(static_cast<FormId>(id))) {
+      kept[static_cast<std::size_t>(plan.forms[id].value)] = 1;
+    }
+  }
   for (std::size_t id = 0; id < plan.forms.size(); ++id) {
     if (!needs_scratch(plan, id)) continue;
     const Form& form = plan.forms[id];
     const Role role = plan.graph->value(form.value).role;
     // A reordered copy of state is a temporary of this step.
-    const Role owner = is_persistent(role) ? Role::temporary : role;
+    const bool copy = is_persistent(role) && kept[static_cast<std::size_t>(form.value)] != 0;
+    const Role owner = copy ? Role::temporary : role;
     for (auto s = form.first_step; s <= form.last_step; ++s) {
       live[static_cast<std::size_t>(s)][static_cast<std::size_t>(owner)] += aligned(form.bytes);
     }

@@ -70,6 +70,7 @@ struct PlanOptions {
   // For each node the provider to try before the others; empty, or null entries: no preference.
   std::vector<const Backend*> preferred;
   std::vector<std::string> disabled_passes;  // of kPasses
+  bool deterministic = false;                // only kernels with that trait
 };
 
 // Passes that --no-pass can switch off, to find out which one makes a result wrong.

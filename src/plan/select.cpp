@@ -150,7 +150,17 @@ class Tiling {
     if (reason.empty() && nodes.size() > 1 && makes_circle(nodes)) {
       reason = "other steps would have to run in the middle of it";
     }
+    if (reason.empty() && options_.deterministic && !is_deterministic(row, nodes)) {
+      reason = "not deterministic";
+    }
     return reason;
+  }
+
+  [[nodiscard]] bool is_deterministic(const KernelRow& row,
+                                      const std::vector<NodeId>& nodes) const {
+    const Problem problem = make_problem(graph_, nodes);
+    const std::vector<Layout> layouts(problem.inputs.size(), Layout::plain());
+    return row.make(problem, layouts)->traits.deterministic;
   }
 
   [[nodiscard]] bool can_compute(const Backend& backend, NodeId id) const {

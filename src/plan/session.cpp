@@ -4,6 +4,7 @@
 
 #include "backends/registry.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "plan/memory.h"
 
 namespace ridgeline {
@@ -22,10 +23,11 @@ double element(const std::byte* data, DType dtype, std::int64_t index) {
     case DType::u8:
       return reinterpret_cast<const std::uint8_t*>(data)[index];
     case DType::bf16:
+      return widened(reinterpret_cast<const BFloat16*>(data)[index]);
     case DType::f16:
-      break;
+      return widened(reinterpret_cast<const Float16*>(data)[index]);
   }
-  fail("values of type {} cannot be read back", name_of(dtype));
+  fail("unknown element type");
 }
 
 }  // namespace
@@ -52,7 +54,11 @@ Session::PlanId Session::add(Plan plan) {
     entry->second.bytes = std::max(entry->second.bytes, plan.forms[id].bytes);
   }
   scratch_size_ = std::max(scratch_size_, plan.scratch_bytes);
-  plans_.push_back(std::make_unique<Bound>(Bound{std::move(plan), {}}));
+  auto bound = std::make_unique<Bound>();
+  bound->capturable = std::all_of(plan.steps.begin(), plan.steps.end(),
+                                  [](const Step& step) { return step.kernel->traits.capturable; });
+  bound->plan = std::move(plan);
+  plans_.push_back(std::move(bound));
   place_state();
   return plans_.size() - 1;
 }
@@ -78,6 +84,20 @@ void Session::prepare() {
   device_.fill(state_memory_.data(), std::byte{0}, state_memory_.size());
   for (const auto& bound : plans_) bind(*bound);
   prepared_ = true;
+  write_step_state();
+}
+
+StepState* Session::device_step_state() const {
+  return reinterpret_cast<StepState*>(state_memory_.data() + state_.at(kStepState).offset);
+}
+
+void Session::write_step_state() { upload_step_state(sizeof(StepState)); }
+
+StepState Session::read_step_state() const {
+  StepState state;
+  device_.download(&state, reinterpret_cast<const std::byte*>(device_step_state()), sizeof(state));
+  device_.synchronize();
+  return state;
 }
 
 Tensor Session::tensor(const Plan& plan, FormId id) const {
@@ -102,9 +122,8 @@ void Session::bind(Bound& bound) const {
     for (const FormId id : step.outputs) made.outputs.push_back(tensor(bound.plan, id));
     bound.steps.push_back(std::move(made));
     BoundStep& kept = bound.steps.back();
-    kept.args = {
-        kept.inputs, kept.outputs, scratch_.data() + step.workspace_offset,
-        reinterpret_cast<const StepState*>(state_memory_.data() + state_.at(kStepState).offset)};
+    kept.args = {kept.inputs, kept.outputs, scratch_.data() + step.workspace_offset,
+                 device_step_state(), device_.queue()};
   }
 }
 
@@ -115,7 +134,12 @@ void Session::write(const std::string& name, std::span<const std::byte> bytes) {
   const auto size = static_cast<std::int64_t>(bytes.size());
   ensure(size == entry.bytes || (entry.role == Role::input && size < entry.bytes),
          "{} takes {} bytes, not {}", name, entry.bytes, size);
-  device_.upload(state_memory_.data() + entry.offset, bytes.data(), bytes.size());
+  std::byte* place = state_memory_.data() + entry.offset;
+  if (entry.role == Role::input) {
+    device_.stage(place, bytes.data(), bytes.size());
+  } else {
+    device_.upload(place, bytes.data(), bytes.size());
+  }
 }
 
 void Session::read(const std::string& name, std::span<std::byte> bytes) const {
@@ -133,34 +157,50 @@ void Session::clear(const std::string& name) {
                static_cast<std::size_t>(entry.bytes));
 }
 
-void Session::upload_step_state() {
+void Session::upload_step_state(std::size_t bytes) {
   if (next_in_flight_ == in_flight_.size()) {
     device_.synchronize();
     next_in_flight_ = 0;
   }
   StepState& copy = in_flight_[next_in_flight_++];
   copy = step_state_;
-  device_.upload(state_memory_.data() + state_.at(kStepState).offset, &copy, sizeof(copy));
+  device_.upload(reinterpret_cast<std::byte*>(device_step_state()), &copy, bytes);
 }
 
-void Session::run(PlanId id) {
-  upload_step_state();
-  Bound& bound = *plans_[id];
+void Session::launch_all(const Bound& bound) const {
   for (std::size_t s = 0; s < bound.steps.size(); ++s) {
     device_.launch(*bound.plan.steps[s].kernel, bound.steps[s].args);
   }
 }
 
+// The first run is never recorded: libraries set themselves up in it.
+void Session::run(PlanId id) {
+  upload_step_state(kHostStepBytes);
+  Bound& bound = *plans_[id];
+  if (bound.runs++ == 1 && bound.capturable) {
+    bound.recording = device_.record([&] { launch_all(bound); });
+  }
+  if (bound.recording) {
+    bound.recording->replay();
+  } else {
+    launch_all(bound);
+  }
+}
+
 void Session::run_stepwise(PlanId id, const std::function<void(std::size_t)>& after) {
-  upload_step_state();
+  upload_step_state(kHostStepBytes);
   for (std::size_t s = 0; s < plans_[id]->steps.size(); ++s) {
     run_step(id, s);
     after(s);
   }
 }
 
-void Session::run_step(PlanId id, std::size_t step) {
+void Session::launch_step(PlanId id, std::size_t step) {
   device_.launch(*plans_[id]->plan.steps[step].kernel, plans_[id]->steps[step].args);
+}
+
+void Session::run_step(PlanId id, std::size_t step) {
+  launch_step(id, step);
   device_.synchronize();
 }
 
@@ -170,8 +210,8 @@ std::vector<double> Session::read_form(PlanId id, FormId form_id) const {
   DeviceMemory converted;
   if (source.layout.kind() == LayoutKind::own) {
     std::unique_ptr<Kernel> reorder;
-    for (const Backend* backend : all_backends()) {
-      if (reorder == nullptr && backend->unavailable().empty()) {
+    for (const Backend* backend : usable_backends()) {
+      if (reorder == nullptr && backend->device == device_.kind()) {
         reorder = backend->make_reorder(source.spec, source.layout, Layout::plain());
       }
     }
@@ -180,7 +220,8 @@ std::vector<double> Session::read_form(PlanId id, FormId form_id) const {
     converted = DeviceMemory(device_, static_cast<std::size_t>(bytes) + reorder->workspace_bytes);
     Tensor plain{converted.data(), source.spec, Layout::plain(),
                  dense_strides(source.shape(), LayoutKind::plain)};
-    const KernelArgs args{{&source, 1}, {&plain, 1}, converted.data() + bytes, nullptr};
+    const KernelArgs args{
+        {&source, 1}, {&plain, 1}, converted.data() + bytes, nullptr, device_.queue()};
     device_.launch(*reorder, args);
     device_.synchronize();
     source = plain;

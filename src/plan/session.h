@@ -44,10 +44,15 @@ class Session {
   void clear(const std::string& name);
   [[nodiscard]] bool has(const std::string& name) const { return state_.contains(name); }
 
-  // What the next run() will see.
+  // What the next run() will see: of this, what the host writes before each step.
   StepState& step_state() { return step_state_; }
+  // Writes all of it, the loss scale and its history too, or reads it back from the device.
+  void write_step_state();
+  [[nodiscard]] StepState read_step_state() const;
 
   void run(PlanId id);
+  // Starts the launches of a step alone; queued.
+  void launch_step(PlanId id, std::size_t step);
   // Runs step by step, waiting for each, and calls `after` with the index of each step done.
   void run_stepwise(PlanId id, const std::function<void(std::size_t)>& after);
   // Runs one step alone, on whatever its buffers hold.
@@ -75,12 +80,17 @@ class Session {
   struct Bound {
     Plan plan;
     std::vector<BoundStep> steps;
+    bool capturable = false;
+    std::int64_t runs = 0;
+    std::unique_ptr<Recording> recording;  // where the device can replay a whole step
   };
 
   void place_state();
   void bind(Bound& bound) const;
   [[nodiscard]] Tensor tensor(const Plan& plan, FormId id) const;
-  void upload_step_state();
+  [[nodiscard]] StepState* device_step_state() const;
+  void upload_step_state(std::size_t bytes);
+  void launch_all(const Bound& bound) const;
 
   Device& device_;
   std::vector<std::unique_ptr<Bound>> plans_;

@@ -97,6 +97,10 @@ Json json_of(const TrainProgress& progress) {
                                           {"training_seconds", result.target->training_seconds},
                                           {"total_seconds", result.target->total_seconds}}
                                    : Json(nullptr)},
+          {"loss_scaling", result.scaling ? Json{{"scale", result.scaling->scale},
+                                                 {"overflows", result.scaling->overflows},
+                                                 {"steps_in_range", result.scaling->steps_in_range}}
+                                          : Json(nullptr)},
           {"warnings", result.warnings},
           {"epochs", std::move(epochs)}};
 }
@@ -124,6 +128,11 @@ TrainProgress read_progress(const Json& json) {
     result.target = {target.at("epoch").get<std::int64_t>(),
                      target.at("training_seconds").get<double>(),
                      target.at("total_seconds").get<double>()};
+  }
+  if (const Json scaling = json.value("loss_scaling", Json(nullptr)); !scaling.is_null()) {
+    result.scaling = {scaling.at("scale").get<double>(),
+                      scaling.at("overflows").get<std::int64_t>(),
+                      scaling.at("steps_in_range").get<std::int64_t>()};
   }
   result.warnings = json.at("warnings").get<std::vector<std::string>>();
   for (const Json& epoch : json.at("epochs")) result.epochs.push_back(read_epoch(epoch));

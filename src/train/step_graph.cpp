@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/philox.h"
 #include "graph/autodiff.h"
+#include "plan/precision.h"
 
 namespace ridgeline {
 namespace {
@@ -74,6 +75,15 @@ BuildNetwork zoo_builder(const StepSpec& spec) {
   };
 }
 
+StepGraph in_precision(StepGraph step, Precision precision) {
+  if (precision == Precision::fp32) return step;
+  PrecisionResult made = with_precision(step.graph, precision);
+  step.logits = made.value_of[static_cast<std::size_t>(step.logits)];
+  step.loss = made.value_of[static_cast<std::size_t>(step.loss)];
+  step.graph = std::move(made.graph);
+  return step;
+}
+
 // A pattern without a match is a slip of the pen.
 void check_freeze(const StepSpec& spec, std::span<const Parameter> parameters) {
   for (const std::string& pattern : spec.freeze) {
@@ -107,17 +117,18 @@ StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build) {
   for (std::size_t i = 0; i < trained.size(); ++i) {
     ensure(gradients[i] != kNoValue, "{} has no influence on the loss", trained[i].name);
     step.graph.name_gradient(gradients[i], gradient_name(trained[i].name));
+    if (spec.keep_gradients) step.graph.mark_output(gradients[i]);
   }
   for (std::size_t i = 0; i < trained.size(); ++i) {
     add_update(step.graph, trained[i], gradients[i], spec);
   }
-  return step;
+  return in_precision(std::move(step), spec.precision);
 }
 
 StepGraph evaluation_graph(const StepSpec& spec, const BuildNetwork& build) {
   StepGraph step = forward_graph(spec, build, false);
   step.graph.mark_output(step.logits);
-  return step;
+  return in_precision(std::move(step), spec.precision);
 }
 
 StepGraph training_graph(const StepSpec& spec) { return training_graph(spec, zoo_builder(spec)); }

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/precision.h"
 #include "graph/graph.h"
 #include "models/model.h"
 
@@ -32,7 +33,10 @@ struct StepSpec {
   std::vector<std::string> freeze = {};
   // Computes the outputs of batch norms and activations again in the backward pass: less memory.
   bool recompute = false;
-  DType dtype = DType::f32;
+  // Gradients can be read after the step; otherwise their memory may have been used again.
+  bool keep_gradients = false;
+  DType dtype = DType::f32;  // f64 for references
+  Precision precision = Precision::fp32;
 };
 
 struct StepGraph {

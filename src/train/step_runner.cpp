@@ -30,11 +30,13 @@ Session::PlanId StepRunner::add(StepGraph step) {
 
 Session::PlanId StepRunner::add_training(const StepSpec& spec) {
   dtype_ = spec.dtype;
+  precision_ = spec.precision;
   return add(training_graph(spec));
 }
 
 Session::PlanId StepRunner::add_evaluation(const StepSpec& spec) {
   dtype_ = spec.dtype;
+  precision_ = spec.precision;
   return add(evaluation_graph(spec));
 }
 
@@ -52,6 +54,8 @@ std::vector<std::byte> StepRunner::to_bytes(std::span<const double> values) cons
 
 void StepRunner::prepare(std::uint64_t seed) {
   session_.prepare();
+  session_.step_state().loss_scale = first_loss_scale(precision_);
+  session_.write_step_state();
   for (const Parameter& parameter : parameters_) {
     if (!session_.has(parameter.name)) continue;
     const std::vector<std::byte> bytes = to_bytes(initial_values(parameter, seed));
@@ -163,8 +167,8 @@ void check_training_memory(Device& device, const StepSpec& spec,
     sized.batch = batch;
     std::int64_t bytes = batch * spec.model.channels * spec.model.height * spec.model.width;
     for (PlanRequest request : requests) {
-      // `auto` would run kernels to find out; its plans need about what native's need.
-      if (request.backend == "auto") request.backend = "native";
+      // `auto` would run kernels to find out; its plans need about what our own need.
+      if (request.backend == "auto") request.backend = device.kind() == "cpu" ? "native" : "cuda";
       StepRunner dry(device, std::move(request));
       (void)dry.add_training(sized);
       bytes += dry.bytes();

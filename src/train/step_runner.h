@@ -79,6 +79,7 @@ class StepRunner {
   std::vector<ValueId> logits_;                      // one for each plan
   std::map<std::string, std::uint64_t> beginnings_;  // hashes of the parameters' first values
   DType dtype_ = DType::f32;
+  Precision precision_ = Precision::fp32;
 };
 
 // Elements of the trained parameters; running statistics are none.

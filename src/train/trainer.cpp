@@ -234,6 +234,7 @@ class Trainer::Run {
         seconds_before_(progress_.result.total_seconds) {}
 
   TrainResult go() {
+    write_scaling();
     if (config_.full_batch) {
       runner_.write_batch(
           first_rows(trainer_.data_.train, trainer_.sample_numbers_, trainer_.data_.train.count()));
@@ -256,7 +257,26 @@ class Trainer::Run {
  private:
   [[nodiscard]] double total_seconds() const { return seconds_before_ + seconds_since(start_); }
 
+  void read_scaling() {
+    if (config_.step.precision != Precision::fp16) return;
+    const StepState state = runner_.session().read_step_state();
+    result_.scaling = {state.loss_scale, state.overflows, state.steps_in_range};
+  }
+
+  // Where a former training stopped, or the scale to begin with.
+  void write_scaling() {
+    if (config_.step.precision != Precision::fp16) return;
+    const LossScaling scaling =
+        result_.scaling.value_or(LossScaling{.scale = config_.first_loss_scale});
+    StepState& state = runner_.session().step_state();
+    state.loss_scale = scaling.scale;
+    state.overflows = scaling.overflows;
+    state.steps_in_range = scaling.steps_in_range;
+    runner_.session().write_step_state();
+  }
+
   void checkpoint() {
+    read_scaling();
     result_.total_seconds = total_seconds();
     observer_.on_checkpoint(progress_);
   }
@@ -296,7 +316,18 @@ class Trainer::Run {
     result.train_loss = totals.loss / totals.rows;
     result.train_accuracy = totals.top1 / totals.rows;
     result.complete = !result_.interrupted;
+    read_scaling();
     return result;
+  }
+
+  struct Loaded {
+    std::int64_t rows = 0, index = 0;
+  };
+  std::optional<Loaded> load_next(Loader& loader) {
+    const std::optional<Batch> batch = loader.next();
+    if (!batch) return std::nullopt;
+    runner_.write_batch(*batch);
+    return Loaded{batch->rows, batch->index};
   }
 
   EpochResult train_epoch() {
@@ -309,15 +340,17 @@ class Trainer::Run {
     }
     Stretch stretch;
     loader.start_epoch(epoch, progress_.step_in_epoch);
-    while (!result_.interrupted) {
-      const std::optional<Batch> batch = loader.next();
-      if (!batch) break;
-      runner_.write_batch(*batch);
-      const bool full = batch->rows == config_.step.batch;
-      step(full ? trainer_.plans_.train : *trainer_.plans_.train_rest, batch->rows, epoch);
-      count(stretch, batch->rows, loader.wait_seconds());
-      progress_.step_in_epoch = batch->index + 1;
-      report_step(epoch, batch->index + 1);
+    // The next batch travels while a device computes.
+    std::optional<Loaded> batch = load_next(loader);
+    while (batch && !result_.interrupted) {
+      const Loaded now = *batch;
+      const bool full = now.rows == config_.step.batch;
+      start_step(full ? trainer_.plans_.train : *trainer_.plans_.train_rest, now.rows, epoch);
+      batch = load_next(loader);
+      finish_step(epoch);
+      count(stretch, now.rows, loader.wait_seconds());
+      progress_.step_in_epoch = now.index + 1;
+      report_step(epoch, now.index + 1);
       if (checkpoint_due() && progress_.step_in_epoch < steps_in_epoch_) checkpoint();
     }
     EpochResult done = result_of(stretch, epoch + 1, loader.wait_seconds());
@@ -333,7 +366,8 @@ class Trainer::Run {
     Stretch stretch;
     while (progress_.epoch < last && !result_.interrupted) {
       clear_totals();
-      step(trainer_.plans_.train, config_.step.batch, progress_.epoch);
+      start_step(trainer_.plans_.train, config_.step.batch, progress_.epoch);
+      finish_step(progress_.epoch);
       count(stretch, config_.step.batch, 0.0);
       report_step(progress_.epoch, 1);
       ++progress_.epoch;
@@ -353,7 +387,7 @@ class Trainer::Run {
     return learning_rate_at(config_.schedule, config_.learning_rate, epoch, config_.epochs);
   }
 
-  void step(Session::PlanId plan, std::int64_t rows, std::int64_t epoch) {
+  void start_step(Session::PlanId plan, std::int64_t rows, std::int64_t epoch) {
     Session& session = runner_.session();
     session.step_state() = {.learning_rate = rate_of(epoch),
                             .optimizer_step = result_.steps + 1,
@@ -363,6 +397,9 @@ class Trainer::Run {
                             .valid_rows = rows};
     session.run(plan);
     ++result_.steps;
+  }
+
+  void finish_step(std::int64_t epoch) {
     const MetricTotals before = progress_.totals;
     progress_.totals = runner_.totals();
     const double loss =

@@ -36,6 +36,7 @@ struct TrainConfig {
   // are reported at the same pace.
   std::int64_t eval_every = 1;
   std::optional<double> target_accuracy;  // training ends when a test reaches it
+  double first_loss_scale = ridgeline::first_loss_scale(Precision::fp16);  // in fp16
   // Steps between two calls of on_checkpoint within an epoch; 0: only between epochs.
   std::int64_t checkpoint_every = 0;
 };
@@ -66,6 +67,13 @@ struct TargetReached {
   double total_seconds = 0.0;     // evaluations included
 };
 
+// Dynamic loss scaling so far.
+struct LossScaling {
+  double scale = 1.0;
+  std::int64_t overflows = 0;       // steps that were skipped
+  std::int64_t steps_in_range = 0;  // since the scale last changed
+};
+
 struct TrainResult {
   std::vector<EpochResult> epochs;
   std::int64_t steps = 0;
@@ -75,6 +83,7 @@ struct TrainResult {
   std::optional<TargetReached> target;
   bool interrupted = false;
   std::vector<std::string> warnings;
+  std::optional<LossScaling> scaling;      // in fp16
   std::vector<std::string> broken_images;  // that were replaced, with the reason
 };
 

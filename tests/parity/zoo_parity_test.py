@@ -78,40 +78,46 @@ def torch_model(manifest, folder, dtype):
     return model.to(dtype)
 
 
-def torch_run(manifest, folder, dtype, steps, first=0, channels_last=False):
-    """Logits of inference; the loss, gradients and running statistics of each step, from batch `first` on."""
-    model = torch_model(manifest, folder, dtype)
+def torch_run(manifest, folder, dtype, steps, first=0, channels_last=False, device="cpu", narrow=None):
+    """Logits of inference; the loss, gradients and running statistics of each step, from batch `first` on. With `narrow`,
+    under autocast to that type."""
+    model = torch_model(manifest, folder, dtype).to(device)
+    autocast = torch.autocast("cuda", narrow or torch.bfloat16, enabled=narrow is not None)
+    scale = 1024.0 if narrow == torch.float16 else 1.0
     if channels_last:
         model = model.to(memory_format=torch.channels_last)
     size, batch = manifest["image"], manifest["batch"]
     pixels = np.fromfile(folder / "images.u8", dtype=np.uint8).reshape(-1, 3, size, size)
-    images = torch.from_numpy((pixels / 255.0 - manifest["mean"]) / manifest["deviation"]).to(dtype)
+    images = torch.from_numpy((pixels / 255.0 - manifest["mean"]) / manifest["deviation"]).to(dtype).to(device)
     if channels_last:
         images = images.contiguous(memory_format=torch.channels_last)
-    labels = torch.from_numpy(np.fromfile(folder / "labels.i32", dtype=np.int32)).long()
+    labels = torch.from_numpy(np.fromfile(folder / "labels.i32", dtype=np.int32)).long().to(device)
     model.eval()
-    with torch.no_grad():
-        logits = model(images[:batch]).double().numpy().ravel()
+    with torch.no_grad(), autocast:
+        logits = model(images[:batch]).double().cpu().numpy().ravel()
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=manifest["learning_rate"], momentum=manifest["momentum"])
     for step in range(first, first + steps):
         rows = slice(step * batch, (step + 1) * batch)
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
-        loss.backward()
+        with autocast:
+            loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
+        (loss * scale).backward()
+        for value in model.parameters():
+            value.grad /= scale
         optimizer.step()
         yield {"logits": logits, "loss": loss.item(),
-               "gradients": {name: value.grad.contiguous().numpy() for name, value in model.named_parameters()},
-               "statistics": {name: value.numpy() for name, value in model.named_buffers()
+               "gradients": {name: value.grad.contiguous().cpu().numpy() for name, value in model.named_parameters()},
+               "statistics": {name: value.cpu().numpy() for name, value in model.named_buffers()
                               if not name.endswith("num_batches_tracked")}}
 
 
-def our_steps(manifest, folder, run, dtype):
+def our_steps(manifest, folder, run):
     result = manifest["runs"][run]
     trained = [entry for entry in manifest["parameters"] if entry["trained"]]
     kept = [entry for entry in manifest["parameters"] if not entry["trained"]]
-    gradients = Entries(folder / f"{run}.gradients", trained, dtype)
-    statistics = Entries(folder / f"{run}.statistics", kept, dtype) if kept else None
+    gradients = Entries(folder / f"{run}.gradients", trained, np.float64)
+    statistics = Entries(folder / f"{run}.statistics", kept, np.float64) if kept else None
     for step, loss in enumerate(result["losses"]):
         yield {"logits": np.array(result["logits"]), "loss": loss, "gradients": gradients.step(step),
                "statistics": statistics.step(step) if statistics else {}}
@@ -174,10 +180,10 @@ def peer_errors(manifest, folder):
 
 
 def compare(tool, folder, report, model, image, batch, backends):
-    subprocess.run([tool, model, str(image), str(batch), str(STEPS), folder, *backends], check=True)
+    subprocess.run([tool, model, str(image), str(batch), str(STEPS), folder, "f64", *backends], check=True)
     manifest = json.loads((folder / "manifest.json").read_text())
     exact_first, worst = None, None
-    for ours, exact in zip(our_steps(manifest, folder, "f64", np.float64), torch_run(manifest, folder, torch.float64, STEPS)):
+    for ours, exact in zip(our_steps(manifest, folder, "f64"), torch_run(manifest, folder, torch.float64, STEPS)):
         found = errors(ours, exact)
         if exact_first is None:
             exact_first = {key: value if not isinstance(value, dict) else {n: a.copy() for n, a in value.items()}
@@ -190,7 +196,7 @@ def compare(tool, folder, report, model, image, batch, backends):
     limits = {"loss": TIMES * max(peer["loss"], UNIT), "gradients": TIMES * peer["gradients"],
               "statistics": TIMES * peer["statistics"], "logits": INFERENCE}
     for backend in backends:
-        report.row(manifest, f"{backend} f32", errors(next(our_steps(manifest, folder, backend, np.float32)), exact_first), limits)
+        report.row(manifest, f"{backend} f32", errors(next(our_steps(manifest, folder, backend)), exact_first), limits)
 
 
 def main():

@@ -125,6 +125,25 @@ void add_add_cases(std::vector<OpCase>& cases) {
   cases.push_back(doubled.done());
 }
 
+// From and to every float type: image, weights, and a shape that no vector fits.
+void add_cast_cases(std::vector<OpCase>& cases) {
+  for (const DType from : {DType::f32, DType::bf16, DType::f16}) {
+    for (const DType to : {DType::f32, DType::bf16, DType::f16}) {
+      if (from == to) continue;
+      CaseBuilder image(fmt::format("cast.{}_to_{}_image", name_of(from), name_of(to)));
+      image.node(OpKind::cast, {image.input({3, 13, 5, 7}, Data::normal, from)},
+                 CastAttributes{to});
+      cases.push_back(image.done());
+    }
+  }
+  CaseBuilder weights("cast.f32_to_bf16_weights");
+  weights.node(OpKind::cast, {weights.parameter({11, 5, 3, 3})}, CastAttributes{DType::bf16});
+  cases.push_back(weights.done());
+  CaseBuilder row("cast.f32_to_f16_row");
+  row.node(OpKind::cast, {row.input({1, 1031}, Data::large)}, CastAttributes{DType::f16});
+  cases.push_back(row.done());
+}
+
 void add_dropout_cases(std::vector<OpCase>& cases) {
   std::uint32_t layer = 0;
   for (const double probability : {0.5, 0.1, 0.0}) {
@@ -170,6 +189,7 @@ void add_elementwise_cases(std::vector<OpCase>& cases) {
   add_activation_cases(cases);
   add_add_cases(cases);
   add_dropout_cases(cases);
+  add_cast_cases(cases);
   add_normalize_cases(cases);
 }
 

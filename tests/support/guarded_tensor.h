@@ -4,6 +4,7 @@
 // elements: what a kernel must not write. Under AddressSanitizer the bytes before and behind may
 // not even be read.
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ class GuardedBytes {
   [[nodiscard]] std::size_t size() const { return size_; }
   // False when a byte before or behind was written.
   [[nodiscard]] bool intact();
+
+  // Everything, guards included, for copies to and from a device.
+  [[nodiscard]] std::span<std::byte> storage() { return storage_; }
+  [[nodiscard]] std::size_t data_offset() const {
+    return static_cast<std::size_t>(data_ - storage_.data());
+  }
 
  private:
   void forbid();
@@ -44,6 +51,7 @@ class GuardedTensor {
   GuardedTensor(const TensorSpec& spec, const Layout& layout, Gap gap, std::uint8_t poison);
 
   [[nodiscard]] const Tensor& tensor() const { return tensor_; }
+  [[nodiscard]] GuardedBytes& bytes() { return bytes_; }
   void write(const HostValue& value);  // not for a provider's own layout
   [[nodiscard]] HostValue read() const;
   // Remembers the contents, to see later whether they changed.

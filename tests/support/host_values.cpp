@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "plan/precision.h"
 
 namespace ridgeline::testing {
-
-bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 Tensor HostValue::tensor() {
   return {bytes.data(), spec, Layout::plain(), dense_strides(spec.shape, LayoutKind::plain)};
@@ -18,7 +18,7 @@ Tensor HostValue::tensor() {
 namespace {
 
 TensorSpec spec_in_double(TensorSpec spec) {
-  if (spec.dtype == DType::f32) spec.dtype = DType::f64;
+  if (is_float(spec.dtype)) spec.dtype = DType::f64;
   return spec;
 }
 
@@ -26,6 +26,7 @@ Attributes attributes_in_double(Attributes attributes) {
   if (auto* normalize = std::get_if<NormalizeAttributes>(&attributes)) {
     normalize->dtype = DType::f64;
   }
+  if (auto* cast = std::get_if<CastAttributes>(&attributes)) cast->to = DType::f64;
   return attributes;
 }
 
@@ -117,7 +118,7 @@ void fill(HostValue& value, const OpCase& op_case, ValueId id, PhiloxSequence& r
   const auto each = [&](auto draw) {
     for (std::int64_t i = 0; i < value.elements(); ++i) {
       const double number = draw();
-      value.set(i, is_float(value.spec.dtype) ? static_cast<float>(number) : number);
+      value.set(i, number);
     }
   };
   const auto copy = [&](const HostValue& source) {
@@ -127,6 +128,9 @@ void fill(HostValue& value, const OpCase& op_case, ValueId id, PhiloxSequence& r
   switch (op_case.data[static_cast<std::size_t>(id)]) {
     case Data::normal:
       return each([&] { return random.normal(); });
+    case Data::one_infinite:
+      each([&] { return random.normal(); });
+      return value.set(value.elements() / 2, std::numeric_limits<double>::infinity());
     case Data::shifted:
       return each([&] { return 20.0 + random.normal(); });
     case Data::large:
@@ -185,6 +189,11 @@ HostValues make_inputs(const OpCase& op_case, const Graph& graph) {
     PhiloxSequence random(hash_of(op_case.name), RandomStream::synthetic, id);
     values[id] = HostValue(graph.values()[id].spec);
     fill(values[id], op_case, static_cast<ValueId>(id), random);
+    HostValue rounded(op_case.graph.values()[id].spec);
+    for (std::int64_t i = 0; i < rounded.elements(); ++i) {
+      rounded.set(i, values[id].at(i));
+      values[id].set(i, rounded.at(i));
+    }
   }
   return values;
 }
@@ -199,7 +208,7 @@ HostValues inputs_as(const HostValues& values, const Graph& graph) {
   return made;
 }
 
-void run_reference_node(const Graph& graph, NodeId id, HostValues& values, const StepState& state) {
+void run_reference_node(const Graph& graph, NodeId id, HostValues& values, StepState& state) {
   const Node& node = graph.node(id);
   std::vector<Tensor> inputs, outputs;
   for (const ValueId output : node.outputs) {
@@ -213,10 +222,57 @@ void run_reference_node(const Graph& graph, NodeId id, HostValues& values, const
   op_def(node.kind).reference({node.attributes, inputs, outputs, state});
 }
 
-void run_reference(const Graph& graph, HostValues& values, const StepState& state) {
+StepState run_reference(const Graph& graph, HostValues& values, StepState state) {
   for (std::size_t id = 0; id < graph.nodes().size(); ++id) {
     run_reference_node(graph, static_cast<NodeId>(id), values, state);
   }
+  return state;
+}
+
+std::optional<OpCase> in_precision(const OpCase& op_case, Precision precision) {
+  const auto computed = [&](ValueId id) {
+    const NodeId producer = op_case.graph.value(id).producer;
+    return producer != kNoNode && op_case.graph.node(producer).kind != OpKind::cast;
+  };
+  for (const Node& node : op_case.graph.nodes()) {
+    const bool decides = (node.kind == OpKind::activation_backward && computed(node.inputs[1])) ||
+                         (node.kind == OpKind::pool_backward && node.inputs.size() > 1 &&
+                          computed(node.inputs[1])) ||
+                         (node.kind == OpKind::metrics && computed(node.inputs[2]));
+    if (decides && precision != Precision::fp32) return std::nullopt;
+  }
+  const auto narrow = [&](ValueId id) {
+    const Value& value = op_case.graph.value(id);
+    if (value.spec.dtype != DType::f32) return false;
+    if (value.role == Role::gradient) return true;
+    if (value.role != Role::input) return false;
+    return std::all_of(value.users.begin(), value.users.end(), [&](NodeId user) {
+      const Node& node = op_case.graph.node(user);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const bool wide = (op_def(node.kind).wide_inputs >> i & 1U) != 0;
+        if (node.inputs[i] == id && wide) return false;
+      }
+      return true;
+    });
+  };
+  OpCase made = op_case;
+  ValueId next = 0;
+  const Graph retyped = rebuilt(
+      op_case.graph,
+      [&](TensorSpec spec) {
+        if (narrow(next++)) spec.dtype = image_type(precision);
+        return spec;
+      },
+      [](const Attributes& attributes) { return attributes; });
+  made.graph = with_precision(retyped, precision).graph;
+  // Casts among the nodes have taken numbers: every value that nothing uses is an output again.
+  for (std::size_t id = 0; id < made.graph.values().size(); ++id) {
+    const Value& value = made.graph.values()[id];
+    if (value.producer != kNoNode && value.users.empty()) {
+      made.graph.mark_output(static_cast<ValueId>(id));
+    }
+  }
+  return made;
 }
 
 }  // namespace ridgeline::testing

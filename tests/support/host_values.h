@@ -2,9 +2,12 @@
 
 // Values of a graph in host memory, and the reference's answer to a case in double.
 
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
+#include "base/half.h"
+#include "base/precision.h"
 #include "support/op_cases.h"
 
 namespace ridgeline::testing {
@@ -36,9 +39,12 @@ inline double HostValue::at(std::int64_t index) const {
       return *reinterpret_cast<const std::int32_t*>(element);
     case DType::u8:
       return *reinterpret_cast<const std::uint8_t*>(element);
-    default:
-      fail("no test uses {}", name_of(spec.dtype));
+    case DType::bf16:
+      return widened(*reinterpret_cast<const BFloat16*>(element));
+    case DType::f16:
+      return widened(*reinterpret_cast<const Float16*>(element));
   }
+  fail("unknown element type");
 }
 
 inline void HostValue::set(std::int64_t index, double number) {
@@ -56,37 +62,43 @@ inline void HostValue::set(std::int64_t index, double number) {
     case DType::u8:
       *reinterpret_cast<std::uint8_t*>(element) = static_cast<std::uint8_t>(number);
       return;
-    default:
-      fail("no test uses {}", name_of(spec.dtype));
+    case DType::bf16:
+      *reinterpret_cast<BFloat16*>(element) = narrowed<BFloat16>(number);
+      return;
+    case DType::f16:
+      *reinterpret_cast<Float16*>(element) = narrowed<Float16>(number);
+      return;
   }
 }
-
-[[nodiscard]] bool is_float(DType dtype);
 
 // By value id. Values not computed yet have no bytes.
 using HostValues = std::vector<HostValue>;
 
-// The same graph with f64 in place of f32; ids stay the same.
+// The same graph with f64 in place of all other float types; ids stay the same.
 [[nodiscard]] Graph in_double(const Graph& graph);
 // The same graph without the mark on one output, which then nobody reads.
 [[nodiscard]] Graph without_output(const Graph& graph, ValueId output);
 
 // The case's inputs, deterministic from its name, in the types of `graph`. Numbers are rounded to
-// f32 first, so that both types start from the same ones.
+// the case's own types first, so that all start from the same ones.
 [[nodiscard]] HostValues make_inputs(const OpCase& op_case, const Graph& graph);
 // The values that no node produces, in the types of `graph`; the others are left empty.
 [[nodiscard]] HostValues inputs_as(const HostValues& values, const Graph& graph);
 
-// Computes what the nodes produce from what is there.
-void run_reference(const Graph& graph, HostValues& values, const StepState& state);
-void run_reference_node(const Graph& graph, NodeId node, HostValues& values,
-                        const StepState& state);
+// Computes what the nodes produce from what is there; returns what they make of the state.
+StepState run_reference(const Graph& graph, HostValues& values, StepState state);
+void run_reference_node(const Graph& graph, NodeId node, HostValues& values, StepState& state);
 
 // What a result is held against: the exact values and, for each element, how large it would be had
 // nothing cancelled. A rounding error is in proportion to the latter.
 struct Expected {
   HostValues values, magnitudes;
+  StepState state;
 };
 [[nodiscard]] Expected expected_of(const OpCase& op_case);
+
+// The case in another precision: given images and gradients are narrow, weights are cast. Nothing
+// when its answer would hang on a rounding: which of two near equals is the maximum, say.
+[[nodiscard]] std::optional<OpCase> in_precision(const OpCase& op_case, Precision precision);
 
 }  // namespace ridgeline::testing

@@ -190,7 +190,7 @@ Expected expected_of(const OpCase& op_case) {
   const Graph graph = in_double(op_case.graph);
   Expected expected;
   expected.values = make_inputs(op_case, graph);
-  run_reference(graph, expected.values, op_case.state);
+  expected.state = run_reference(graph, expected.values, op_case.state);
   expected.magnitudes = Magnitudes(graph, expected.values, op_case.state).run();
   return expected;
 }

@@ -233,9 +233,10 @@ void batch_norm(Translator& t, const OpNode& node) {
     const std::vector<ValueId> batch = t.node(OpKind::bn_statistics, attributes, {src});
     mean = batch[0];
     variance = batch[1];
+    BatchNormAttributes update = attributes;
+    update.count = shape.elements() / shape[1];
     const std::vector<ValueId> running =
-        t.node(OpKind::bn_update_running, attributes,
-               {running_mean, running_variance, mean, variance, src});
+        t.node(OpKind::bn_update_running, update, {running_mean, running_variance, mean, variance});
     t.give(node.outputs[1], t.dims(node.inputs[3]), running[0]);
     derive_running_variance(t, node, attributes.momentum, running[1], shape.elements() / shape[1]);
   }

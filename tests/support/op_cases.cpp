@@ -20,6 +20,7 @@ Phase phase_of(OpKind kind) {
     case OpKind::slice:
     case OpKind::softmax_cross_entropy_backward:
       return Phase::backward_data;
+    case OpKind::overflow_guard:
     case OpKind::sgd:
     case OpKind::adam:
       return Phase::optimizer;

@@ -13,6 +13,7 @@ namespace ridgeline::testing {
 // What the elements of a case's input are.
 enum class Data : std::uint8_t {
   normal,         // mean 0, deviation 1
+  one_infinite,   // the same, but for one element
   shifted,        // mean 20, deviation 1
   large,          // mean 0, deviation 30
   distinct,       // no two equal, none near the kinks 0 and 6: for maxima and rectifiers

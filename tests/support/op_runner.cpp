@@ -1,14 +1,15 @@
 #include "support/op_runner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "devices/device.h"
 #include "support/guarded_tensor.h"
 
 namespace ridgeline::testing {
@@ -42,6 +43,8 @@ bool is_activation(const Graph& graph, ValueId id) {
   if (!is_float(value.spec.dtype) || value.spec.shape.rank() < 2) return false;
   if (value.producer == kNoNode) return value.role == Role::input;
   switch (graph.node(value.producer).kind) {
+    case OpKind::cast:
+      return is_activation(graph, graph.node(value.producer).inputs[0]);
     case OpKind::conv2d_backward_weights:
     case OpKind::linear_backward_weights:
     case OpKind::sgd:
@@ -70,7 +73,7 @@ void reorder(const Backend& backend, GuardedTensor& from, GuardedTensor& to) {
   ensure(kernel != nullptr, "{} cannot reorder {} from {} to {}", backend.name,
          source.spec.shape.text(), source.layout.text(), target.layout.text());
   GuardedBytes workspace(kernel->workspace_bytes, 0xFF);
-  const StepState state;
+  StepState state;
   kernel->run({{&source, 1}, {&target, 1}, workspace.data(), &state});
   ensure(from.damage().empty() && to.damage().empty() && workspace.intact(),
          "the reorder from {} to {} {}", source.layout.text(), target.layout.text(),
@@ -91,6 +94,57 @@ HostValue get(const Backend& backend, GuardedTensor& tensor) {
   return plain.read();
 }
 
+// Where a backend computes; made once.
+Device& device_of(const Backend& backend) {
+  static std::map<std::string, std::unique_ptr<Device>> devices;
+  std::unique_ptr<Device>& device = devices[std::string(backend.device)];
+  if (device == nullptr) device = make_device(std::string(backend.device));
+  return *device;
+}
+
+// Copies of host buffers on a device, each with its guards and at a 64-byte boundary as there.
+class Mirror {
+ public:
+  explicit Mirror(Device& device) : device_(device) {}
+
+  void add(GuardedBytes& bytes) {
+    if (places_.contains(&bytes)) return;
+    // The data's own address is what must be aligned.
+    const std::size_t offset = bytes.data_offset();
+    const std::size_t lead = (kAlignment - offset % kAlignment) % kAlignment;
+    places_[&bytes] = size_ + lead;
+    size_ += (lead + bytes.storage().size() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  void upload() {
+    memory_ = DeviceMemory(device_, size_ + sizeof(StepState));
+    for (const auto& [bytes, place] : places_) {
+      device_.upload(memory_.data() + place, bytes->storage().data(), bytes->storage().size());
+    }
+    device_.synchronize();
+  }
+  void download() {
+    for (const auto& [bytes, place] : places_) {
+      device_.download(bytes->storage().data(), memory_.data() + place, bytes->storage().size());
+    }
+    device_.synchronize();
+  }
+  // The device's address of what lies at `host` within a buffer.
+  std::byte* at(GuardedBytes& bytes, const std::byte* host) const {
+    return memory_.data() + places_.at(&bytes) + (host - bytes.storage().data());
+  }
+  [[nodiscard]] StepState* state() const {
+    return reinterpret_cast<StepState*>(memory_.data() + size_);
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 64;
+
+  Device& device_;
+  DeviceMemory memory_;
+  std::map<GuardedBytes*, std::size_t> places_;
+  std::size_t size_ = 0;
+};
+
 // A kernel with everything it needs to run.
 struct Prepared {
   const KernelRow* row = nullptr;
@@ -100,17 +154,71 @@ struct Prepared {
   std::vector<char> overwritten;           // inputs that an output shares
   std::unique_ptr<GuardedBytes> workspace;
 
-  void run(const StepState& state) const {
+  // Runs the kernel `times` over on its device; returns seconds.
+  double run(Device& device, StepState& state, int times = 1) const {
+    Mirror mirror(device);
+    const bool on_host = device.kind() == "cpu";
+    for (const auto* tensors : {&inputs, &outputs}) {
+      for (const TensorPtr& tensor : *tensors) {
+        if (tensor != nullptr && !on_host) mirror.add(tensor->bytes());
+      }
+    }
+    if (!on_host) {
+      mirror.add(*workspace);
+      mirror.upload();
+    }
+    const auto placed = [&](const TensorPtr& of) {
+      Tensor tensor = of->tensor();
+      if (!on_host) tensor.data = mirror.at(of->bytes(), tensor.data);
+      return tensor;
+    };
     std::vector<Tensor> sources, targets;
-    for (const TensorPtr& input : inputs) sources.push_back(input->tensor());
+    for (const TensorPtr& input : inputs) sources.push_back(placed(input));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      targets.push_back(outputs[i] != nullptr ? outputs[i]->tensor() : Tensor{});
+      targets.push_back(outputs[i] != nullptr ? placed(outputs[i]) : Tensor{});
       targets.back().spec = problem.output(i);
       targets.back().layout = kernel->output_layouts[i];
     }
-    kernel->run({sources, targets, workspace->data(), &state});
+    KernelArgs args{sources, targets, workspace->data(), &state, device.queue()};
+    if (!on_host) {
+      args.workspace = mirror.at(*workspace, workspace->data());
+      args.state = mirror.state();
+      device.upload(reinterpret_cast<std::byte*>(args.state), &state, sizeof(state));
+    }
+    const double seconds = device.time([&] {
+      for (int i = 0; i < times; ++i) device.launch(*kernel, args);
+    });
+    if (!on_host) {
+      mirror.download();
+      device.download(&state, reinterpret_cast<const std::byte*>(args.state), sizeof(state));
+      device.synchronize();
+    }
+    return seconds / times;
   }
 };
+
+// The distance of 1 to the next number.
+double epsilon_of(DType dtype) {
+  if (dtype == DType::bf16) return 0x1p-7;
+  return dtype == DType::f16 ? 0x1p-10 : 0x1p-23;
+}
+
+// The distance of 0 to the next number, where that counts.
+double smallest_of(DType dtype) { return dtype == DType::f16 ? 0x1p-24 : 0.0; }
+
+bool is_product(OpKind kind) {
+  switch (kind) {
+    case OpKind::conv2d:
+    case OpKind::conv2d_backward_data:
+    case OpKind::conv2d_backward_weights:
+    case OpKind::linear:
+    case OpKind::linear_backward_data:
+    case OpKind::linear_backward_weights:
+      return true;
+    default:
+      return false;
+  }
+}
 
 Gap gap_for(const Graph& graph, ValueId id, const Variant& variant, const Kernel& kernel) {
   if (!variant.slices || !kernel.traits.slices || !is_activation(graph, id)) return {};
@@ -182,6 +290,7 @@ class CaseRun {
       const double length = static_cast<double>(cost.flops) / static_cast<double>(written);
       roundings_ += std::sqrt(std::clamp(length, 1.0, 1024.0));
     }
+    count_narrow_roundings();
   }
 
   // What the kernels can do decides which variants are worth running.
@@ -202,9 +311,10 @@ class CaseRun {
       }
     };
     bool deterministic = true;
+    StepState state = case_.state;
     for (const Tile& tile : testing::tile(backend_, graph).tiles) {
       const Prepared p = prepare(backend_, graph, tile, values, variant);
-      p.run(case_.state);
+      (void)p.run(device_of(backend_), state);
       abilities.slices |= p.kernel->traits.slices;
       abilities.in_place |= p.kernel->traits.in_place;
       deterministic &= p.kernel->traits.deterministic;
@@ -214,6 +324,7 @@ class CaseRun {
       collect(p, values, report);
     }
     compare(values, result, report);
+    compare_state(state, report);
     if (first != nullptr && first->empty()) {
       *first = std::move(values);
     } else if (first != nullptr && deterministic) {
@@ -225,6 +336,26 @@ class CaseRun {
   void mistrust(CheckResult& result) const;
 
  private:
+  // Every node rounds what it gives once to the type it gives it in, and on TF32 units its
+  // operands; what comes in was rounded before.
+  void count_narrow_roundings() {
+    const Graph& graph = case_.graph;
+    narrow_roundings_.assign(graph.values().size(), 0.0);
+    for (const Node& node : graph.nodes()) {
+      double before = 0.0;
+      for (const ValueId input : node.inputs) {
+        before = std::max(before, narrow_roundings_[static_cast<std::size_t>(input)]);
+      }
+      if (graph.allows_tf32() && is_product(node.kind)) before += epsilon_of(DType::f16);
+      for (const ValueId output : node.outputs) {
+        const DType type = graph.value(output).spec.dtype;
+        const bool narrow = type == DType::bf16 || type == DType::f16;
+        narrow_roundings_[static_cast<std::size_t>(output)] =
+            before + (narrow ? epsilon_of(type) : 0.0);
+      }
+    }
+  }
+
   template <typename Report>
   void collect(const Prepared& p, HostValues& values, const Report& report) const {
     for (std::size_t i = 0; i < p.inputs.size(); ++i) {
@@ -256,14 +387,31 @@ class CaseRun {
   }
 
   template <typename Report>
+  void compare_state(const StepState& state, const Report& report) const {
+    const StepState& expected = expected_.state;
+    if (state.overflow != expected.overflow || state.overflows != expected.overflows ||
+        state.steps_in_range != expected.steps_in_range ||
+        state.loss_scale != expected.loss_scale ||
+        state.gradient_scale != expected.gradient_scale) {
+      report(fmt::format(
+          "state: overflow {} of {}, scale {} after {}; expected {} of {}, {} after "
+          "{}",
+          state.overflow, state.overflows, state.loss_scale, state.gradient_scale,
+          expected.overflow, expected.overflows, expected.loss_scale, expected.gradient_scale));
+    }
+  }
+
+  template <typename Report>
   void compare_numbers(std::size_t id, const HostValue& got, CheckResult& result,
                        const Report& report) const {
     const HostValue& expected = expected_.values[id];
     double worst = 0, worst_error = 0, largest = 0;
     std::int64_t worst_index = 0;
     for (std::int64_t i = 0; i < got.elements(); ++i) {
-      const double error = std::abs(got.at(i) - expected.at(i));
+      const bool same = got.at(i) == expected.at(i);  // infinities have no difference
+      const double error = same ? 0.0 : std::abs(got.at(i) - expected.at(i));
       double units = error / allowed(id, i);
+      if (same) units = 0.0;
       if (std::isnan(units)) units = std::numeric_limits<double>::infinity();
       if (units > worst) worst = units, worst_index = i;
       worst_error = std::max(worst_error, error);
@@ -323,14 +471,17 @@ class CaseRun {
 
   // In proportion to what the element would be had nothing cancelled.
   [[nodiscard]] double allowed(std::size_t id, std::int64_t index) const {
-    constexpr double kEpsilon = 1.1920929e-7, kSmallest = 1e-30, kMargin = 2.0;
-    return kMargin * kEpsilon * roundings_ * expected_.magnitudes[id].at(index) + kSmallest;
+    constexpr double kSmallest = 1e-30, kMargin = 2.0;
+    const double relative = epsilon_of(DType::f32) * roundings_ + narrow_roundings_[id];
+    return kMargin * relative * expected_.magnitudes[id].at(index) + kSmallest +
+           smallest_of(case_.graph.values()[id].spec.dtype);
   }
 
   const Backend& backend_;
   const OpCase& case_;
   Expected expected_;
   double roundings_ = 0;
+  std::vector<double> narrow_roundings_;  // for each value, to narrow types on the way to it
 };
 
 // A case whose answer is mostly zeros proves little.
@@ -400,6 +551,27 @@ void run_all_variants(CaseRun& run, const OpCase& op_case, CheckResult& result) 
 
 }  // namespace
 
+// Each tile after those that make what it reads, else by its first node.
+static std::vector<Tile> in_order(const Graph& graph, std::vector<Tile> tiles) {
+  std::vector<Tile> ordered;
+  std::vector<char> done(graph.nodes().size());
+  const auto ready = [&](const Tile& tile) {
+    const std::vector<ValueId> inputs = make_problem(graph, tile.nodes).inputs;
+    return std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+      const NodeId producer = graph.value(input).producer;
+      return producer == kNoNode || done[static_cast<std::size_t>(producer)] != 0;
+    });
+  };
+  while (!tiles.empty()) {
+    const auto next = std::find_if(tiles.begin(), tiles.end(), ready);
+    ensure(next != tiles.end(), "tiles wait for each other in a circle");
+    for (const NodeId node : next->nodes) done[static_cast<std::size_t>(node)] = 1;
+    ordered.push_back(std::move(*next));
+    tiles.erase(next);
+  }
+  return ordered;
+}
+
 std::string Tiling::text() const {
   std::string text;
   for (const Tile& tile : tiles) {
@@ -438,11 +610,7 @@ Tiling tile(const Backend& backend, const Graph& graph) {
       return tiling;
     }
   }
-  // A pattern runs when its last node would: everything it reads has been made by then.
-  std::stable_sort(tiling.tiles.begin(), tiling.tiles.end(), [](const Tile& a, const Tile& b) {
-    return *std::max_element(a.nodes.begin(), a.nodes.end()) <
-           *std::max_element(b.nodes.begin(), b.nodes.end());
-  });
+  tiling.tiles = in_order(graph, std::move(tiling.tiles));
   return tiling;
 }
 
@@ -466,16 +634,17 @@ CheckResult check_case(const Backend& backend, const OpCase& op_case, Effort eff
 Speed time_case(const Backend& backend, const OpCase& op_case, int repetitions) {
   Speed speed;
   HostValues values = make_inputs(op_case, op_case.graph);
-  run_reference(op_case.graph, values, op_case.state);
+  (void)run_reference(op_case.graph, values, op_case.state);
   for (const Tile& tile : tile(backend, op_case.graph).tiles) {
     // Values that the tile reads are there already, made by the reference.
     const Prepared p = prepare(backend, op_case.graph, tile, values, {.threads = thread_count()});
+    Device& device = device_of(backend);
+    StepState state = op_case.state;
     double best = std::numeric_limits<double>::infinity();
     for (int i = 0; i <= repetitions; ++i) {
-      const auto begin = std::chrono::steady_clock::now();
-      p.run(op_case.state);
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      if (i > 0) best = std::min(best, took.count());
+      // Short kernels on a queue are timed several at once.
+      const double took = p.run(device, state, device.kind() == "cpu" ? 1 : 20);
+      if (i > 0) best = std::min(best, took);
     }
     speed.seconds += best;
     for (const NodeId node : tile.nodes) {

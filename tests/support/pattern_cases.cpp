@@ -171,8 +171,8 @@ void add_norm_patterns(std::vector<OpCase>& cases) {
     const ValueId conv =
         builder.node(OpKind::conv2d, {src, weights}, Conv2dAttributes(kernel(3, 3).pad(1)));
     const ValueId mean = builder.node(OpKind::bn_statistics, {conv}, BatchNormAttributes{});
-    builder.node(OpKind::bn_update_running, {running_mean, running_variance, mean, mean + 1, conv},
-                 BatchNormAttributes{});
+    builder.node(OpKind::bn_update_running, {running_mean, running_variance, mean, mean + 1},
+                 BatchNormAttributes{.count = 3 * 6 * 7});
     ValueId dst =
         builder.node(OpKind::bn_apply, {conv, mean, mean + 1, scale, shift}, BatchNormAttributes{});
     if (residual) dst = builder.node(OpKind::add, {dst, other});
@@ -233,29 +233,136 @@ void add_join_patterns(std::vector<OpCase>& cases) {
   cases.push_back(silu_gate.done());
 }
 
-// A whole training step of the two-layer perceptron, updates included.
-void add_mlp_step(std::vector<OpCase>& cases, const std::string& name, std::int64_t rows,
-                  std::int64_t features, std::int64_t hidden, std::int64_t classes) {
-  CaseBuilder builder("pattern.mlp_step_" + name);
-  const ValueId src = builder.input({rows, features});
-  const ValueId labels = builder.input({rows}, Data::labels, DType::i32);
-  const std::vector<ValueId> parameters = {
-      builder.parameter({hidden, features}), builder.parameter({hidden}),
-      builder.parameter({classes, hidden}), builder.parameter({classes})};
-  ValueId value = builder.node(OpKind::linear, {src, parameters[0]});
-  value = builder.node(OpKind::bias, {value, parameters[1]});
-  value = builder.node(OpKind::activation, {value}, kRelu);
-  value = builder.node(OpKind::linear, {value, parameters[2]});
-  value = builder.node(OpKind::bias, {value, parameters[3]});
-  const ValueId loss =
-      builder.node(OpKind::softmax_cross_entropy, {value, labels}, LossAttributes{});
+// Where a step begins: labels, and pixels with their normalisation or plain features.
+struct StepInput {
+  ValueId src = kNoValue, labels = kNoValue, totals = kNoValue;
+};
+
+StepInput add_pixels(CaseBuilder& builder, const Shape& shape) {
+  return {builder.input(shape, Data::pixels, DType::u8),
+          builder.input({shape[0]}, Data::labels, DType::i32),
+          builder.state({4}, Role::metric, Data::positive, DType::f64)};
+}
+
+ValueId normalize(CaseBuilder& builder, const StepInput& input) {
+  return builder.node(OpKind::normalize, {input.src},
+                      NormalizeAttributes{.mean = {0.13}, .deviation = {0.31}});
+}
+
+ValueId add_linear(CaseBuilder& builder, ValueId src, ValueId weights, ValueId bias) {
+  return builder.node(OpKind::bias, {builder.node(OpKind::linear, {src, weights}), bias});
+}
+
+// The loss, the metrics where there are totals, all gradients and the updates.
+void finish_step(CaseBuilder& builder, const StepInput& input, ValueId logits,
+                 const std::vector<ValueId>& parameters, double smoothing = 0.0) {
+  const ValueId loss = builder.node(OpKind::softmax_cross_entropy, {logits, input.labels},
+                                    LossAttributes{.label_smoothing = smoothing});
+  if (input.totals != kNoValue) {
+    builder.node(OpKind::metrics, {input.totals, loss, logits, input.labels});
+  }
   builder.keep(loss);
   const Seed seed = {.value = loss, .gradient = kNoValue};
   const std::vector<ValueId> gradients = differentiate(builder.graph(), {&seed, 1}, parameters);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     builder.node(OpKind::sgd, {parameters[i], gradients[i]}, SgdAttributes{});
   }
+}
+
+// A whole training step of the two-layer perceptron, updates included.
+void add_mlp_step(std::vector<OpCase>& cases, const std::string& name, std::int64_t rows,
+                  std::int64_t features, std::int64_t hidden, std::int64_t classes) {
+  CaseBuilder builder("pattern.mlp_step_" + name);
+  const ValueId src = builder.input({rows, features});
+  const StepInput input = {src, builder.input({rows}, Data::labels, DType::i32), kNoValue};
+  const std::vector<ValueId> parameters = {
+      builder.parameter({hidden, features}), builder.parameter({hidden}),
+      builder.parameter({classes, hidden}), builder.parameter({classes})};
+  ValueId value = add_linear(builder, src, parameters[0], parameters[1]);
+  value = builder.node(OpKind::activation, {value}, kRelu);
+  value = add_linear(builder, value, parameters[2], parameters[3]);
+  finish_step(builder, input, value, parameters);
   cases.push_back(builder.done());
+}
+
+// The same from pixels, with totals; the last `spare` rows count nothing.
+struct PixelMlp {
+  std::string name;
+  Shape images;
+  std::int64_t hidden, classes;
+  ActivationKind activation = ActivationKind::relu;
+  std::int64_t spare = 0;
+  double smoothing = 0.0;
+};
+
+void add_pixel_mlp_step(std::vector<OpCase>& cases, const PixelMlp& p) {
+  CaseBuilder builder("pattern.mlp_step_pixels_" + p.name);
+  const std::int64_t rows = p.images[0], features = p.images.elements() / rows;
+  const StepInput input = add_pixels(builder, p.images);
+  const std::vector<ValueId> parameters = {
+      builder.parameter({p.hidden, features}), builder.parameter({p.hidden}),
+      builder.parameter({p.classes, p.hidden}), builder.parameter({p.classes})};
+  ValueId value = builder.node(OpKind::reshape, {normalize(builder, input)},
+                               ReshapeAttributes{Shape{rows, features}});
+  value = add_linear(builder, value, parameters[0], parameters[1]);
+  value = builder.node(OpKind::activation, {value}, ActivationAttributes{.kind = p.activation});
+  value = add_linear(builder, value, parameters[2], parameters[3]);
+  finish_step(builder, input, value, parameters, p.smoothing);
+  builder.step().valid_rows = rows - p.spare;
+  cases.push_back(builder.done());
+}
+
+// A whole training step of the small convolutional network: two convolutions with ReLU and 2x2 max
+// pooling, two dense layers.
+struct SmallCnn {
+  std::string name;
+  Shape images;
+  std::int64_t kernel, filters1, filters2, hidden, classes;
+  std::int64_t spare = 0;
+};
+
+void add_small_cnn_step(std::vector<OpCase>& cases, const SmallCnn& p) {
+  CaseBuilder builder("pattern.small_cnn_step_" + p.name);
+  const StepInput input = add_pixels(builder, p.images);
+  const auto pooled = [&](std::int64_t size) { return (size - p.kernel + 1) / 2; };
+  const std::int64_t features =
+      p.filters2 * pooled(pooled(p.images[2])) * pooled(pooled(p.images[3]));
+  const std::vector<ValueId> parameters = {
+      builder.parameter({p.filters1, 1, p.kernel, p.kernel}),
+      builder.parameter({p.filters1}),
+      builder.parameter({p.filters2, p.filters1, p.kernel, p.kernel}),
+      builder.parameter({p.filters2}),
+      builder.parameter({p.hidden, features}),
+      builder.parameter({p.hidden}),
+      builder.parameter({p.classes, p.hidden}),
+      builder.parameter({p.classes})};
+  ValueId value = normalize(builder, input);
+  for (std::size_t i = 0; i < 4; i += 2) {
+    value = builder.node(OpKind::conv2d, {value, parameters[i]},
+                         Conv2dAttributes(kernel(p.kernel, p.kernel)));
+    value = builder.node(OpKind::bias, {value, parameters[i + 1]});
+    value = builder.node(OpKind::activation, {value}, kRelu);
+    value = builder.node(OpKind::pool, {value}, PoolAttributes(max_window(2, 2).stride(2)));
+  }
+  value = builder.node(OpKind::reshape, {value}, ReshapeAttributes{Shape{p.images[0], features}});
+  value = add_linear(builder, value, parameters[4], parameters[5]);
+  value = builder.node(OpKind::activation, {value}, kRelu);
+  value = add_linear(builder, value, parameters[6], parameters[7]);
+  finish_step(builder, input, value, parameters);
+  builder.step().valid_rows = p.images[0] - p.spare;
+  cases.push_back(builder.done());
+}
+
+void add_step_patterns(std::vector<OpCase>& cases) {
+  add_mlp_step(cases, "tiny", 5, 13, 7, 3);
+  add_mlp_step(cases, "mnist_batch_37", 37, 784, 10, 10);
+  add_mlp_step(cases, "wide", 9, 130, 61, 29);
+  add_pixel_mlp_step(cases, {"odd", {5, 1, 3, 7}, 7, 3, ActivationKind::tanh, 1, 0.1});
+  add_pixel_mlp_step(cases, {"small", {70, 1, 4, 8}, 3, 17, ActivationKind::leaky_relu});
+  add_pixel_mlp_step(cases, {"mnist_batch_150", {150, 1, 28, 28}, 10, 10, ActivationKind::relu, 9});
+  add_small_cnn_step(cases, {"small", {5, 1, 12, 12}, 3, 3, 5, 7, 4, 1});
+  add_small_cnn_step(cases, {"kernel_5", {3, 1, 19, 24}, 5, 5, 6, 19, 3});
+  add_small_cnn_step(cases, {"mnist_batch_9", {9, 1, 28, 28}, 3, 8, 16, 128, 10, 2});
 }
 
 }  // namespace
@@ -270,8 +377,7 @@ void add_pattern_cases(std::vector<OpCase>& cases) {
   add_linear_patterns(cases);
   add_norm_patterns(cases);
   add_join_patterns(cases);
-  add_mlp_step(cases, "tiny", 5, 13, 7, 3);
-  add_mlp_step(cases, "mnist_batch_37", 37, 784, 10, 10);
+  add_step_patterns(cases);
 }
 
 }  // namespace ridgeline::testing

@@ -23,6 +23,7 @@ class QueuedDevice final : public Device {
   [[nodiscard]] std::string name() const override { return "queued"; }
   [[nodiscard]] std::string kind() const override { return "cpu"; }
   [[nodiscard]] std::string description() const override { return "a queue for tests"; }
+  [[nodiscard]] std::string refuse(Precision) const override { return {}; }
   [[nodiscard]] std::size_t available_memory() const override { return std::size_t{1} << 32; }
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
@@ -39,6 +40,13 @@ class QueuedDevice final : public Device {
 
   void upload(std::byte* dst, const void* src, std::size_t bytes) override {
     queue_.emplace_back([=] { std::memcpy(dst, src, bytes); });
+  }
+  // The host's bytes are taken at once, as the contract says.
+  void stage(std::byte* dst, const void* src, std::size_t bytes) override {
+    const auto* begin = static_cast<const std::byte*>(src);
+    queue_.emplace_back([dst, taken = std::vector<std::byte>(begin, begin + bytes)] {
+      std::memcpy(dst, taken.data(), taken.size());
+    });
   }
   void download(void* dst, const std::byte* src, std::size_t bytes) override {
     queue_.emplace_back([=] { std::memcpy(dst, src, bytes); });
@@ -60,7 +68,33 @@ class QueuedDevice final : public Device {
     protect(PROT_NONE);
   }
 
+  [[nodiscard]] std::unique_ptr<Recording> record(const std::function<void()>& launches) override {
+    std::vector<std::function<void()>> waiting = std::move(queue_);
+    queue_.clear();
+    launches();
+    auto recording = std::make_unique<QueueRecording>(queue_, std::move(queue_));
+    queue_ = std::move(waiting);
+    return recording;
+  }
+  [[nodiscard]] double time(const std::function<void()>& launches) override {
+    launches();
+    synchronize();
+    return 0.0;
+  }
+
  private:
+  class QueueRecording final : public Recording {
+   public:
+    QueueRecording(std::vector<std::function<void()>>& queue,
+                   std::vector<std::function<void()>> work)
+        : queue_(queue), work_(std::move(work)) {}
+    void replay() override { queue_.insert(queue_.end(), work_.begin(), work_.end()); }
+
+   private:
+    std::vector<std::function<void()>>& queue_;
+    std::vector<std::function<void()>> work_;
+  };
+
   void protect(int rights) {
     for (const auto& [memory, bytes] : blocks_) {
       ensure(mprotect(memory, bytes, rights) == 0, "cannot change the rights of memory");

@@ -1,5 +1,7 @@
 // Cases of batch normalisation, loss, metrics and optimizers.
 
+#include <fmt/core.h>
+
 #include "support/op_cases.h"
 
 namespace ridgeline::testing {
@@ -59,11 +61,10 @@ void add_norm_update(std::vector<OpCase>& cases, const NormCase& p, bool overflo
   CaseBuilder update(std::string("bn_update_running.") + (overflow ? "overflow_" : "") + p.name);
   const auto [running_mean, running_variance] = statistics_of(update, channels);
   const auto [mean, variance] = statistics_of(update, channels);
-  const ValueId src = update.input(p.shape, p.data);
   update.step().overflow = overflow ? 1 : 0;
-  update.node(OpKind::bn_update_running, {running_mean, running_variance, mean, variance, src},
-              BatchNormAttributes{.momentum = 0.3});
-  cases.push_back(update.done(p.big));
+  update.node(OpKind::bn_update_running, {running_mean, running_variance, mean, variance},
+              BatchNormAttributes{.momentum = 0.3, .count = p.shape.elements() / channels});
+  cases.push_back(update.done());
 }
 
 void add_norm_backward(std::vector<OpCase>& cases, const NormCase& p) {
@@ -176,7 +177,7 @@ std::vector<OptimizerCase> optimizer_cases() {
 void add_optimizer_case(std::vector<OpCase>& cases, const OptimizerCase& p) {
   const auto* sgd = std::get_if<SgdAttributes>(&p.attributes);
   CaseBuilder builder((sgd != nullptr ? "sgd." : "adam.") + p.name);
-  builder.step().loss_scale = p.loss_scale;
+  builder.step().gradient_scale = p.loss_scale;
   builder.step().optimizer_step = p.step;
   builder.step().overflow = p.overflow ? 1 : 0;
   std::vector<ValueId> inputs = {builder.parameter(p.shape),
@@ -189,6 +190,26 @@ void add_optimizer_case(std::vector<OpCase>& cases, const OptimizerCase& p) {
   }
   builder.node(sgd != nullptr ? OpKind::sgd : OpKind::adam, inputs, p.attributes);
   cases.push_back(builder.done());
+}
+
+// Gradients of several shapes, all finite or one not.
+void add_guard_cases(std::vector<OpCase>& cases) {
+  for (const bool overflow : {false, true}) {
+    for (const bool due : {false, true}) {
+      CaseBuilder builder(fmt::format("overflow_guard.{}{}", overflow ? "infinite" : "finite",
+                                      due ? "_scale_due_to_grow" : ""));
+      builder.step().loss_scale = 1024.0;
+      builder.step().overflows = 3;
+      builder.step().steps_in_range = due ? 1999 : 7;
+      builder.node(
+          OpKind::overflow_guard,
+          {builder.state({17, 5, 3, 3}, Role::gradient),
+           builder.state({1031}, Role::gradient, overflow ? Data::one_infinite : Data::normal),
+           builder.state({3, 7}, Role::gradient)},
+          OverflowGuardAttributes{});
+      cases.push_back(builder.done());
+    }
+  }
 }
 
 }  // namespace
@@ -205,6 +226,7 @@ void add_batch_norm_cases(std::vector<OpCase>& cases) {
 void add_training_cases(std::vector<OpCase>& cases) {
   for (const LossCase& p : loss_cases()) add_loss_cases(cases, p);
   for (const OptimizerCase& p : optimizer_cases()) add_optimizer_case(cases, p);
+  add_guard_cases(cases);
 }
 
 }  // namespace ridgeline::testing

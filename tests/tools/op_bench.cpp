@@ -1,6 +1,7 @@
 // A table of the op cases on every backend: supported or why not, time, rates and error.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 #include "backends/registry.h"
@@ -12,7 +13,8 @@ namespace ridgeline::testing {
 namespace {
 
 struct Options {
-  std::string filter, backend;
+  std::string filter, backend, device = "cpu";
+  Precision precision = Precision::fp32;
   int threads = 0;
   int repetitions = 20;
   bool explain = false;
@@ -56,8 +58,11 @@ int run(const Options& options) {
     if (options.explain) print_problem(op_case);
     for (const Backend* backend : all_backends()) {
       const bool wanted = options.backend.empty() || backend->name == options.backend;
-      if (wanted && backend->device == "cpu" && backend->unavailable().empty()) {
+      if (!wanted || backend->device != options.device || !backend->unavailable().empty()) continue;
+      if (options.precision == Precision::fp32) {
         print_row(op_case, *backend, options);
+      } else if (const auto narrow = in_precision(op_case, options.precision)) {
+        print_row(*narrow, *backend, options);
       }
     }
   }
@@ -75,11 +80,18 @@ int main(int argc, char** argv) {
   Options options;
   app.add_option("--case", options.filter, "cases whose name contains this");
   app.add_option("--backend", options.backend, "one backend; all when not given");
+  app.add_option("--device", options.device, "cpu or cuda");
+  std::string precision = "fp32";
+  app.add_option("--precision", precision, "fp32, tf32, bf16 or fp16")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16", "fp16"}));
   app.add_option("--threads", options.threads, "0: one per core");
   app.add_option("--repetitions", options.repetitions, "timed runs of each kernel")
       ->check(CLI::PositiveNumber);
   app.add_flag("--explain", options.explain, "print problems and the reasons of refusals");
   CLI11_PARSE(app, argc, argv);
+  options.precision = static_cast<ridgeline::Precision>(
+      std::find(ridgeline::kPrecisionNames.begin(), ridgeline::kPrecisionNames.end(), precision) -
+      ridgeline::kPrecisionNames.begin());
   try {
     return run(options);
   } catch (const ridgeline::Error& error) {

@@ -111,7 +111,9 @@ void run(const Settings& settings, const std::filesystem::path& folder) {
   write_file<std::uint8_t>(folder / "images.u8", data.pixels);
   write_file<std::int32_t>(folder / "labels.i32", data.labels);
   std::vector<std::string> backends = {"auto"};
-  for (const Backend* backend : all_backends()) backends.emplace_back(backend->name);
+  for (const Backend* backend : all_backends()) {
+    if (backend->device == "cpu") backends.emplace_back(backend->name);
+  }
   for (const std::string& backend : backends) {
     manifest["losses"][backend] = losses_on(backend, spec, data, learning_rate, steps);
   }

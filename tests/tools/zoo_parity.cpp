@@ -1,15 +1,20 @@
-// Trains a model of the zoo for some steps in double on the reference and in float on the other
-// backends, and writes all that another program needs to do the same and to compare: initial
+// Trains a model of the zoo for some steps in double on the reference and in other precisions on
+// other backends, and writes all that another program needs to do the same and to compare: initial
 // weights, batches, losses, gradients, running statistics, outputs of inference.
 // usage: zoo_parity names
-//        zoo_parity MODEL IMAGE BATCH STEPS FOLDER [BACKEND]...   (backends that compute in float)
+//        zoo_parity MODEL IMAGE BATCH STEPS FOLDER RUN...
+// A run is f64 (the reference in double), or BACKEND[:PRECISION[:STEPS]], such as cuda:bf16:5; one
+// step in fp32 where nothing else is told.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "backends/registry.h"
 #include "base/error.h"
 #include "data/synthetic.h"
 #include "train/step_runner.h"
@@ -63,15 +68,17 @@ struct Run {
   int steps = 1;
 };
 
-// Appends the state of these names, in order, in the run's own precision.
+// Appends these values of a plan, in order, as doubles, each divided by `scale`.
 template <typename Name>
-void write_state(Output& output, StepRunner& runner, DType dtype, bool trained, Name name) {
+void write_values(Output& output, StepRunner& runner, Session::PlanId plan, bool trained,
+                  double scale, Name name) {
+  const Graph& graph = *runner.session().plan(plan).graph;
   for (const Parameter& parameter : runner.parameters()) {
     if ((parameter.role == Role::parameter) != trained) continue;
-    std::vector<std::byte> bytes(static_cast<std::size_t>(parameter.shape.elements()) *
-                                 size_of(dtype));
-    runner.session().read(name(parameter.name), bytes);
-    output.write<std::byte>(bytes);
+    std::vector<double> values =
+        runner.session().read_value(plan, graph.find(name(parameter.name)));
+    for (double& value : values) value /= scale;
+    output.write<double>(values);
   }
 }
 
@@ -90,12 +97,18 @@ void write_weights(StepRunner& runner, DType dtype) {
 }
 
 Json run_steps(const Run& run, const Dataset& data, const fs::path& folder) {
-  const std::unique_ptr<Device> device = make_cpu_device();
+  const std::unique_ptr<Device> device =
+      make_device(std::string(providers_of(run.backend)[0]->device));
   StepRunner runner(*device, {.backend = run.backend, .disabled_passes = {}, .cache = {}});
   const Session::PlanId training = runner.add_training(run.spec);
   const Session::PlanId evaluation = runner.add_evaluation(run.spec);
   runner.prepare(kSeed);
   write_weights(runner, run.spec.dtype);
+  if (run.spec.precision == Precision::fp16) {
+    // Fresh networks overflow with what training begins with.
+    runner.session().step_state().loss_scale = 1024.0;
+    runner.session().write_step_state();
+  }
   Loader loader(data, {.batch = run.spec.batch});
   loader.start_epoch(0);
   Output gradients(folder / (run.name + ".gradients")),
@@ -122,8 +135,9 @@ Json run_steps(const Run& run, const Dataset& data, const fs::path& folder) {
     runner.session().run(training);
     const MetricTotals totals = runner.totals();
     result["losses"].push_back(totals.loss / static_cast<double>(run.spec.batch));
-    write_state(gradients, runner, run.spec.dtype, true, gradient_name);
-    write_state(statistics, runner, run.spec.dtype, false, [](const std::string& n) { return n; });
+    const double scale = runner.session().read_step_state().gradient_scale;
+    write_values(gradients, runner, training, true, scale, gradient_name);
+    write_values(statistics, runner, training, false, 1.0, [](const std::string& n) { return n; });
   }
   return result;
 }
@@ -139,8 +153,25 @@ void names() {
   std::puts(models.dump().c_str());
 }
 
+Run run_of(const std::string& text, StepSpec spec, int steps) {
+  if (text == "f64") {
+    spec.dtype = DType::f64;
+    return {text, "reference", spec, steps};
+  }
+  std::istringstream pieces(text);
+  std::string backend, precision = "fp32", count = "1";
+  std::getline(pieces, backend, ':');
+  std::getline(pieces, precision, ':');
+  std::getline(pieces, count, ':');
+  const auto* found = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), precision);
+  if (found == kPrecisionNames.end()) bad_input("unknown precision {}", precision);
+  spec.precision = static_cast<Precision>(found - kPrecisionNames.begin());
+  return {text, backend, spec, std::stoi(count)};
+}
+
 void train(const std::vector<std::string>& arguments) {
   StepSpec spec;
+  spec.keep_gradients = true;
   spec.model = default_config(arguments[0]);
   spec.model.height = spec.model.width = std::stoll(arguments[1]);
   for (const ModelOption& option : find_model(arguments[0]).options) {
@@ -179,11 +210,8 @@ void train(const std::vector<std::string>& arguments) {
   Output(folder / "images.u8").write<std::uint8_t>(data.pixels);
   Output(folder / "labels.i32").write<std::int32_t>(data.labels);
 
-  Run run{"f64", "reference", spec, steps};
-  run.spec.dtype = DType::f64;
-  manifest["runs"]["f64"] = run_steps(run, data, folder);
   for (std::size_t i = 5; i < arguments.size(); ++i) {
-    manifest["runs"][arguments[i]] = run_steps({arguments[i], arguments[i], spec, 1}, data, folder);
+    manifest["runs"][arguments[i]] = run_steps(run_of(arguments[i], spec, steps), data, folder);
   }
   std::ofstream(folder / "manifest.json") << manifest.dump() << '\n';
 }
@@ -200,7 +228,7 @@ int main(int argc, char** argv) {
     } else {
       std::fputs(
           "usage: zoo_parity names\n"
-          "       zoo_parity MODEL IMAGE BATCH STEPS FOLDER [BACKEND]...\n",
+          "       zoo_parity MODEL IMAGE BATCH STEPS FOLDER RUN...\n",
           stderr);
       return 2;
     }

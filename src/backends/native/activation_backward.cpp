@@ -14,6 +14,7 @@
 #include "backends/native/activation-inl.h"
 #include "backends/native/lanes-inl.h"
 #include "backends/native/reduce-inl.h"
+#include "plan/patterns.h"
 
 #ifndef RIDGELINE_NATIVE_ACTIVATION_BACKWARD_TYPES
 #define RIDGELINE_NATIVE_ACTIVATION_BACKWARD_TYPES
@@ -229,47 +230,10 @@ std::string check_channels(const Problem& problem) {
   return refuse_other_than_f32(problem);
 }
 
-// activation_backward and the bias_backward of its result, which others use as well.
-std::vector<NodeId> match_with_bias(const Graph& graph, NodeId first) {
-  const Node& node = graph.node(first);
-  if (node.kind != OpKind::activation_backward) return {};
-  const std::vector<NodeId>& users = graph.value(node.outputs[0]).users;
-  if (users.size() < 2) return {};
-  const auto bias = std::find_if(users.begin(), users.end(), [&](NodeId user) {
-    return graph.node(user).kind == OpKind::bias_backward;
-  });
-  if (bias == users.end()) return {};
-  return {first, *bias};
-}
-
-// The activation_backward that alone uses an add's sum as its diff_dst.
-NodeId gradient_after_add(const Graph& graph, NodeId first) {
-  const Node& node = graph.node(first);
-  if (node.kind != OpKind::add) return kNoNode;
-  const NodeId user = sole_user(graph, node.outputs[0]);
-  if (user == kNoNode || graph.node(user).kind != OpKind::activation_backward) return kNoNode;
-  const std::vector<ValueId>& inputs = graph.node(user).inputs;
-  return inputs[0] == node.outputs[0] && inputs[1] != node.outputs[0] ? user : kNoNode;
-}
-
-std::vector<NodeId> match_add(const Graph& graph, NodeId first) {
-  const NodeId gradient = gradient_after_add(graph, first);
-  if (gradient == kNoNode) return {};
-  return {first, gradient};
-}
-
-std::vector<NodeId> match_add_with_bias(const Graph& graph, NodeId first) {
-  const NodeId gradient = gradient_after_add(graph, first);
-  if (gradient == kNoNode) return {};
-  std::vector<NodeId> nodes = match_with_bias(graph, gradient);
-  if (!nodes.empty()) nodes.insert(nodes.begin(), first);
-  return nodes;
-}
-
 constexpr KernelRow kRows[] = {
-    {"add_act_backward_bias", match_add_with_bias, check_channels, make_gradient},
-    {"act_backward_bias", match_with_bias, check_channels, make_gradient},
-    {"add_act_backward", match_add, refuse_other_than_f32, make_gradient},
+    {"add_act_backward_bias", patterns::add_act_backward_bias, check_channels, make_gradient},
+    {"act_backward_bias", patterns::act_backward_bias, check_channels, make_gradient},
+    {"add_act_backward", patterns::add_act_backward, refuse_other_than_f32, make_gradient},
     {"activation_backward", match_one<OpKind::activation_backward>, refuse_other_than_f32,
      make_gradient},
     {"bias_backward", match_one<OpKind::bias_backward>, check_channels, make_bias_backward},

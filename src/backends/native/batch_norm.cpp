@@ -15,6 +15,7 @@
 #include "backends/native/activation-inl.h"
 #include "backends/native/lanes-inl.h"
 #include "backends/native/reduce-inl.h"
+#include "plan/patterns.h"
 
 #ifndef RIDGELINE_NATIVE_BATCH_NORM_TYPES
 #define RIDGELINE_NATIVE_BATCH_NORM_TYPES
@@ -164,10 +165,10 @@ class Statistics final : public Kernel {
 
 class UpdateRunning final : public Kernel {
  public:
-  UpdateRunning(const BatchNormAttributes& attributes, const Shape& src)
+  UpdateRunning(const BatchNormAttributes& attributes, std::int64_t channels)
       : momentum_(attributes.momentum),
-        count_(static_cast<double>(src.elements() / src[1])),
-        channels_(src[1]) {}
+        count_(static_cast<double>(attributes.count)),
+        channels_(channels) {}
 
   void run(const KernelArgs& args) const override {
     const double momentum = args.state->overflow != 0 ? 0.0 : momentum_;
@@ -257,16 +258,10 @@ std::unique_ptr<Kernel> make_statistics(const Problem& problem, std::span<const 
   return kernel;
 }
 
-std::unique_ptr<Kernel> make_update_running(const Problem& problem,
-                                            std::span<const Layout> layouts) {
-  const Node& node = problem.node();
-  auto kernel = std::make_unique<UpdateRunning>(std::get<BatchNormAttributes>(node.attributes),
-                                                problem.graph->value(node.inputs[4]).spec.shape);
+std::unique_ptr<Kernel> make_update_running(const Problem& problem, std::span<const Layout>) {
+  auto kernel = std::make_unique<UpdateRunning>(
+      std::get<BatchNormAttributes>(problem.node().attributes), problem.output(0).shape[0]);
   set_layouts(*kernel, problem, Layout::nhwc());
-  // Only the shape of src is used, so it may lie as it does.
-  const std::size_t src = problem.input_index(node.inputs[4]);
-  kernel->input_layouts[src] = layouts[src];
-  kernel->traits = {.slices = true};
   return kernel;
 }
 
@@ -294,38 +289,10 @@ std::unique_ptr<Kernel> make_apply(const Problem& problem, std::span<const Layou
   return kernel;
 }
 
-NodeId sole_user_of_kind(const Graph& graph, NodeId node, OpKind kind) {
-  const NodeId user = sole_user(graph, graph.node(node).outputs[0]);
-  return user != kNoNode && graph.node(user).kind == kind ? user : kNoNode;
-}
-
-std::vector<NodeId> match_apply_activation(const Graph& graph, NodeId first) {
-  if (graph.node(first).kind != OpKind::bn_apply) return {};
-  const NodeId activation = sole_user_of_kind(graph, first, OpKind::activation);
-  if (activation == kNoNode) return {};
-  return {first, activation};
-}
-
-std::vector<NodeId> match_apply_add(const Graph& graph, NodeId first) {
-  if (graph.node(first).kind != OpKind::bn_apply) return {};
-  const NodeId add = sole_user_of_kind(graph, first, OpKind::add);
-  if (add == kNoNode || graph.node(add).inputs[0] == graph.node(add).inputs[1]) return {};
-  return {first, add};
-}
-
-std::vector<NodeId> match_apply_add_activation(const Graph& graph, NodeId first) {
-  std::vector<NodeId> nodes = match_apply_add(graph, first);
-  if (nodes.empty()) return {};
-  const NodeId activation = sole_user_of_kind(graph, nodes[1], OpKind::activation);
-  if (activation == kNoNode) return {};
-  nodes.push_back(activation);
-  return nodes;
-}
-
 constexpr KernelRow kRows[] = {
-    {"bn_apply_add_act", match_apply_add_activation, check_source, make_apply},
-    {"bn_apply_add", match_apply_add, check_source, make_apply},
-    {"bn_apply_act", match_apply_activation, check_source, make_apply},
+    {"bn_apply_add_act", patterns::bn_apply_add_act, check_source, make_apply},
+    {"bn_apply_add", patterns::bn_apply_add, check_source, make_apply},
+    {"bn_apply_act", patterns::bn_apply_act, check_source, make_apply},
     {"bn_statistics", match_one<OpKind::bn_statistics>, check_source, make_statistics},
     {"bn_update_running", match_one<OpKind::bn_update_running>, refuse_other_than_f32,
      make_update_running},

@@ -15,6 +15,7 @@
 #include "backends/native/activation-inl.h"
 #include "backends/native/lanes-inl.h"
 #include "backends/native/reduce-inl.h"
+#include "plan/patterns.h"
 
 #ifndef RIDGELINE_NATIVE_BATCH_NORM_BACKWARD_TYPES
 #define RIDGELINE_NATIVE_BATCH_NORM_BACKWARD_TYPES
@@ -329,51 +330,10 @@ std::string check_backward(const Problem& problem) {
   return refuse_other_than_f32(problem);
 }
 
-// bn_backward_reduce and bn_backward_apply of one normalisation whose diff_dst is `diff`.
-std::vector<NodeId> normalisation_of(const Graph& graph, ValueId diff) {
-  for (const NodeId reduce : graph.value(diff).users) {
-    const Node& node = graph.node(reduce);
-    if (node.kind != OpKind::bn_backward_reduce || node.inputs[0] != diff) continue;
-    for (const NodeId apply : graph.value(diff).users) {
-      const Node& other = graph.node(apply);
-      if (other.kind == OpKind::bn_backward_apply && other.inputs[0] == diff &&
-          other.inputs[5] == node.outputs[0] && other.inputs[6] == node.outputs[1]) {
-        return {reduce, apply};
-      }
-    }
-  }
-  return {};
-}
-
-std::vector<NodeId> prepend(NodeId first, std::vector<NodeId> nodes) {
-  if (!nodes.empty()) nodes.insert(nodes.begin(), first);
-  return nodes;
-}
-
-std::vector<NodeId> match_activation(const Graph& graph, NodeId first) {
-  const Node& node = graph.node(first);
-  if (node.kind != OpKind::activation_backward) return {};
-  return prepend(first, normalisation_of(graph, node.outputs[0]));
-}
-
-std::vector<NodeId> match_add(const Graph& graph, NodeId first) {
-  const Node& node = graph.node(first);
-  if (node.kind != OpKind::add) return {};
-  return prepend(first, normalisation_of(graph, node.outputs[0]));
-}
-
-std::vector<NodeId> match_add_activation(const Graph& graph, NodeId first) {
-  const Node& node = graph.node(first);
-  if (node.kind != OpKind::add) return {};
-  const NodeId user = sole_user(graph, node.outputs[0]);
-  if (user == kNoNode || graph.node(user).inputs[0] != node.outputs[0]) return {};
-  return prepend(first, match_activation(graph, user));
-}
-
 constexpr KernelRow kRows[] = {
-    {"add_act_bn_backward", match_add_activation, check_backward, make_backward},
-    {"act_bn_backward", match_activation, check_backward, make_backward},
-    {"add_bn_backward", match_add, check_backward, make_backward},
+    {"add_act_bn_backward", patterns::add_act_bn_backward, check_backward, make_backward},
+    {"act_bn_backward", patterns::act_bn_backward, check_backward, make_backward},
+    {"add_bn_backward", patterns::add_bn_backward, check_backward, make_backward},
     {"bn_backward_reduce", match_one<OpKind::bn_backward_reduce>, check_backward, make_backward},
     {"bn_backward_apply", match_one<OpKind::bn_backward_apply>, check_backward, make_backward},
 };

@@ -7,6 +7,7 @@
 #include "backends/native/conv_weights.h"
 #include "backends/native/row_space.h"
 #include "base/parallel.h"
+#include "plan/patterns.h"
 
 namespace ridgeline::native {
 namespace {
@@ -130,20 +131,8 @@ std::unique_ptr<Kernel> make_backward_weights(const Problem& problem, std::span<
       problem);
 }
 
-// conv2d, then bias or activation or both, as far as nobody else needs what lies between.
-std::vector<NodeId> match_epilogue(const Graph& graph, NodeId first) {
-  if (graph.node(first).kind != OpKind::conv2d) return {};
-  std::vector<NodeId> nodes = {first};
-  for (const OpKind wanted : {OpKind::bias, OpKind::activation}) {
-    const NodeId user = sole_user(graph, graph.node(nodes.back()).outputs[0]);
-    if (user != kNoNode && graph.node(user).kind == wanted) nodes.push_back(user);
-  }
-  if (nodes.size() == 1) return {};
-  return nodes;
-}
-
 constexpr KernelRow kRows[] = {
-    {"conv2d_epilogue", match_epilogue, refuse_other_than_f32, make_forward},
+    {"conv2d_epilogue", patterns::conv2d_epilogue, refuse_other_than_f32, make_forward},
     {"conv2d", match_one<OpKind::conv2d>, refuse_other_than_f32, make_forward},
     {"conv2d_backward_data", match_one<OpKind::conv2d_backward_data>, refuse_other_than_f32,
      make_backward_data},

@@ -12,6 +12,7 @@
 
 #include "backends/native/activation-inl.h"
 #include "backends/native/lanes-inl.h"
+#include "plan/patterns.h"
 
 #ifndef RIDGELINE_NATIVE_ELEMENTWISE_TYPES
 #define RIDGELINE_NATIVE_ELEMENTWISE_TYPES
@@ -147,15 +148,8 @@ std::string check_bias(const Problem& problem) {
   return refuse_other_than_f32(problem);
 }
 
-std::vector<NodeId> match_add_activation(const Graph& graph, NodeId first) {
-  if (graph.node(first).kind != OpKind::add) return {};
-  const NodeId user = sole_user(graph, graph.node(first).outputs[0]);
-  if (user == kNoNode || graph.node(user).kind != OpKind::activation) return {};
-  return {first, user};
-}
-
 constexpr KernelRow kRows[] = {
-    {"add_act", match_add_activation, refuse_other_than_f32, make_elementwise},
+    {"add_act", patterns::add_act, refuse_other_than_f32, make_elementwise},
     {"bias", match_one<OpKind::bias>, check_bias, make_bias},
     {"activation", match_one<OpKind::activation>, refuse_other_than_f32, make_elementwise},
     {"add", match_one<OpKind::add>, refuse_other_than_f32, make_elementwise},

@@ -4,6 +4,7 @@
 #include "backends/native/mlp_step.h"
 #include "backends/native/row_space.h"
 #include "base/parallel.h"
+#include "plan/patterns.h"
 
 namespace ridgeline::native {
 namespace {
@@ -110,21 +111,9 @@ std::unique_ptr<Kernel> make(const Problem& problem, std::span<const Layout>) {
   return kernel;
 }
 
-// linear, then bias or activation or both, as far as nobody else needs what lies between.
-std::vector<NodeId> match_linear_epilogue(const Graph& graph, NodeId first) {
-  if (graph.node(first).kind != OpKind::linear) return {};
-  std::vector<NodeId> nodes = {first};
-  for (const OpKind wanted : {OpKind::bias, OpKind::activation}) {
-    const NodeId user = sole_user(graph, graph.node(nodes.back()).outputs[0]);
-    if (user != kNoNode && graph.node(user).kind == wanted) nodes.push_back(user);
-  }
-  if (nodes.size() == 1) return {};
-  return nodes;
-}
-
 const KernelRow kRows[] = {
     mlp_step_row,
-    {"linear_epilogue", match_linear_epilogue, refuse_other_than_f32, make<LinearForward>},
+    {"linear_epilogue", patterns::linear_epilogue, refuse_other_than_f32, make<LinearForward>},
     {"linear", match_one<OpKind::linear>, refuse_other_than_f32, make<LinearForward>},
     {"linear_backward_data", match_one<OpKind::linear_backward_data>, refuse_other_than_f32,
      make<LinearBackwardData>},

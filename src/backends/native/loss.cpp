@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "backends/native/row_space.h"
 #include "backends/native/targets.h"
@@ -37,7 +36,6 @@ struct LossTask {
   std::int64_t classes = 0, valid = 0;
   float smoothing = 0.0F;
   float diff_scale = 0.0F;  // loss scale ÷ valid rows
-  bool rank = false;        // count the rows whose label comes first, or among the first five
 };
 
 struct alignas(64) LossSums {
@@ -77,7 +75,6 @@ float share_of_all(const LossTask& task) {
 void loss_row(const LossTask& task, std::int64_t n, LossSums& sums) {
   const FloatTag d;
   const float* const logits = task.logits.row(n);
-  const bool counts = n < task.valid;
   const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   auto largest_lanes = lowest;
   auto logit_lanes = hn::Zero(d);
@@ -89,10 +86,8 @@ void loss_row(const LossTask& task, std::int64_t n, LossSums& sums) {
   });
   const auto largest = hn::MaxOfLanes(d, largest_lanes);
 
-  // The powers wait where results go; without results only their sum is needed.
-  float* const powers = task.probabilities.data != nullptr ? task.probabilities.row(n)
-                        : task.diff_logits.data != nullptr ? task.diff_logits.row(n)
-                                                           : nullptr;
+  // The powers wait where probabilities go; without those only their sum is needed.
+  float* const powers = task.probabilities.data != nullptr ? task.probabilities.row(n) : nullptr;
   auto sum_lanes = hn::Zero(d);
   for_lanes(d, task.classes, [&](auto lanes, std::int64_t k) HWY_ATTR {
     const auto power = exp_of_negative(d, hn::Sub(lanes.load(logits + k), largest));
@@ -102,7 +97,7 @@ void loss_row(const LossTask& task, std::int64_t n, LossSums& sums) {
   });
   const auto sum = hn::SumOfLanes(d, sum_lanes);
 
-  if (counts) {
+  if (n < task.valid) {
     const std::int64_t label = task.labels[n];
     const double log_sum =
         static_cast<double>(hn::GetLane(largest)) + std::log(static_cast<double>(hn::GetLane(sum)));
@@ -113,28 +108,13 @@ void loss_row(const LossTask& task, std::int64_t n, LossSums& sums) {
                           static_cast<double>(task.classes);
       sums.loss += smoothing * (log_sum - mean);
     }
-    if (task.rank) {
-      const std::int64_t rank = rank_of_label(logits, label, task.classes);
-      sums.top1 += rank < 1 ? 1.0 : 0.0;
-      sums.top5 += rank < 5 ? 1.0 : 0.0;
-    }
   }
   if (powers == nullptr) return;
 
   const auto inverse = hn::Div(hn::Set(d, 1.0F), sum);
-  const auto share = hn::Set(d, share_of_all(task)), scale = hn::Set(d, task.diff_scale);
-  float* const diff = task.diff_logits.data == nullptr ? nullptr : task.diff_logits.row(n);
   for_lanes(d, task.classes, [&](auto lanes, std::int64_t k) HWY_ATTR {
-    const auto probability = hn::Mul(lanes.load(powers + k), inverse);
-    if (task.probabilities.data != nullptr) lanes.store(probability, powers + k);
-    if (diff != nullptr) store_diff(lanes, probability, share, scale, diff + k);
+    lanes.store(hn::Mul(lanes.load(powers + k), inverse), powers + k);
   });
-  if (diff == nullptr) return;
-  if (counts) {
-    diff[task.labels[n]] -= (1.0F - task.smoothing) * task.diff_scale;
-  } else {
-    std::fill_n(diff, task.classes, 0.0F);
-  }
 }
 
 void loss_part(const LossTask& task, std::int64_t begin, std::int64_t end, LossSums& sums) {
@@ -218,61 +198,34 @@ void add_to_totals(const Tensor& totals, const Tensor& updated, float loss, cons
   to[3] = from[3] + static_cast<double>(rows);
 }
 
-// softmax_cross_entropy, with the metrics and the gradient where the pattern has them.
 class Loss final : public Kernel {
  public:
   explicit Loss(const Problem& problem)
-      : shape_(problem.input(0).shape), parts_(reduction_parts(shape_.elements())) {
-    for (const NodeId id : problem.nodes) {
-      const Node& node = problem.graph->node(id);
-      if (node.kind == OpKind::softmax_cross_entropy) {
-        smoothing_ = std::get<LossAttributes>(node.attributes).label_smoothing;
-        loss_ = index_of(problem, node.outputs[0]);
-        probabilities_ = index_of(problem, node.outputs[1]);
-      } else if (node.kind == OpKind::metrics) {
-        totals_ = problem.input_index(node.inputs[0]);
-        new_totals_ = index_of(problem, node.outputs[0]);
-      } else {
-        diff_logits_ = index_of(problem, node.outputs[0]);
-      }
-    }
+      : shape_(problem.input(0).shape),
+        parts_(reduction_parts(shape_.elements())),
+        smoothing_(std::get<LossAttributes>(problem.node().attributes).label_smoothing) {
     workspace_bytes = static_cast<std::size_t>(parts_) * sizeof(LossSums);
   }
 
   void run(const KernelArgs& args) const override {
-    const Tensor& labels = args.inputs[1];
-    LossTask task = task_for(labels, shape_, *args.state, smoothing_);
+    LossTask task = task_for(args.inputs[1], shape_, *args.state, smoothing_);
     check_labels({task.labels, static_cast<std::size_t>(task.valid)}, task.classes);
     task.logits = rows_at(args.inputs[0]);
-    if (probabilities_) task.probabilities = rows_at(args.outputs[*probabilities_]);
-    if (diff_logits_) task.diff_logits = rows_at(args.outputs[*diff_logits_]);
-    task.rank = new_totals_.has_value();
+    if (args.outputs[1].data != nullptr) task.probabilities = rows_at(args.outputs[1]);
     auto* const sums = reinterpret_cast<LossSums*>(args.workspace);
     for_each_part(parts_, shape_[0], [&](int part, Range range) {
       HWY_DYNAMIC_DISPATCH(loss_part)(task, range.begin, range.end, sums[part]);
     });
-    const LossSums total = total_of(sums, parts_);
-    const auto loss =
-        static_cast<float>(task.valid == 0 ? 0.0 : total.loss / static_cast<double>(task.valid));
-    if (loss_ && args.outputs[*loss_].data != nullptr) *args.outputs[*loss_].as<float>() = loss;
-    if (new_totals_) {
-      add_to_totals(args.inputs[totals_], args.outputs[*new_totals_], loss, total, task.valid);
-    }
+    if (args.outputs[0].data == nullptr) return;
+    const double total = total_of(sums, parts_).loss;
+    *args.outputs[0].as<float>() =
+        static_cast<float>(task.valid == 0 ? 0.0 : total / static_cast<double>(task.valid));
   }
 
  private:
-  // A value inside the pattern has no place.
-  static std::optional<std::size_t> index_of(const Problem& problem, ValueId value) {
-    const auto found = std::find(problem.outputs.begin(), problem.outputs.end(), value);
-    if (found == problem.outputs.end()) return std::nullopt;
-    return static_cast<std::size_t>(found - problem.outputs.begin());
-  }
-
   Shape shape_;
   int parts_;
-  double smoothing_ = 0.0;
-  std::size_t totals_ = 0;
-  std::optional<std::size_t> loss_, probabilities_, new_totals_, diff_logits_;
+  double smoothing_;
 };
 
 class LossBackward final : public Kernel {
@@ -340,30 +293,7 @@ std::unique_ptr<Kernel> make(const Problem& problem, std::span<const Layout>) {
   return kernel;
 }
 
-// The loss with the metrics of the same logits and the gradient, as far as they are there.
-std::vector<NodeId> match_loss(const Graph& graph, NodeId first) {
-  const Node& loss = graph.node(first);
-  if (loss.kind != OpKind::softmax_cross_entropy) return {};
-  std::vector<NodeId> nodes = {first};
-  for (const NodeId user : graph.value(loss.outputs[0]).users) {
-    const Node& metrics = graph.node(user);
-    const bool same = metrics.kind == OpKind::metrics && metrics.inputs[1] == loss.outputs[0] &&
-                      metrics.inputs[2] == loss.inputs[0] && metrics.inputs[3] == loss.inputs[1];
-    if (same) nodes.push_back(user);
-  }
-  for (const NodeId user : graph.value(loss.outputs[1]).users) {
-    const Node& backward = graph.node(user);
-    const bool same = backward.kind == OpKind::softmax_cross_entropy_backward &&
-                      backward.inputs[1] == loss.inputs[1];
-    if (same) nodes.push_back(user);
-  }
-  if (nodes.size() == 1 || nodes.size() > 3) return {};
-  std::sort(nodes.begin(), nodes.end());
-  return nodes;
-}
-
 constexpr KernelRow kRows[] = {
-    {"loss", match_loss, check_loss, make<Loss>},
     {"softmax_cross_entropy", match_one<OpKind::softmax_cross_entropy>, check_loss, make<Loss>},
     {"softmax_cross_entropy_backward", match_one<OpKind::softmax_cross_entropy_backward>,
      check_loss, make<LossBackward>},

@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include "backends/native/lanes-inl.h"
+#include "plan/patterns.h"
 
 #ifndef RIDGELINE_NATIVE_OPTIMIZER_TYPES
 #define RIDGELINE_NATIVE_OPTIMIZER_TYPES
@@ -107,19 +108,19 @@ HWY_EXPORT(adam_piece);
 
 SgdStep step_of(const SgdAttributes& attributes, const StepState& state) {
   return {.rate = static_cast<float>(state.learning_rate),
-          .gradient_scale = static_cast<float>(1.0 / state.loss_scale),
+          .gradient_scale = static_cast<float>(1.0 / state.gradient_scale),
           .momentum = static_cast<float>(attributes.momentum),
           .weight_decay = static_cast<float>(attributes.weight_decay),
           .nesterov = attributes.nesterov};
 }
 
 AdamStep step_of(const AdamAttributes& attributes, const StepState& state) {
-  const auto t = static_cast<double>(state.optimizer_step);
+  const auto t = static_cast<double>(state.updates());
   const double correction1 = 1.0 - std::pow(attributes.beta1, t);
   const double correction2 = 1.0 - std::pow(attributes.beta2, t);
   const double shrink =
       attributes.decoupled ? 1.0 - state.learning_rate * attributes.weight_decay : 1.0;
-  return {.gradient_scale = static_cast<float>(1.0 / state.loss_scale),
+  return {.gradient_scale = static_cast<float>(1.0 / state.gradient_scale),
           .shrink = static_cast<float>(shrink),
           .weight_decay = attributes.decoupled ? 0.0F : static_cast<float>(attributes.weight_decay),
           .beta1 = static_cast<float>(attributes.beta1),
@@ -236,24 +237,9 @@ std::unique_ptr<Kernel> make(const Problem& problem, std::span<const Layout>) {
   return kernel;
 }
 
-// The node and those of its kind and settings that follow it without a gap.
-template <OpKind kind>
-std::vector<NodeId> match_all(const Graph& graph, NodeId first) {
-  if (graph.node(first).kind != kind) return {};
-  const std::string settings = text_of(kind, graph.node(first).attributes);
-  std::vector<NodeId> nodes;
-  for (NodeId id = first; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
-    const Node& node = graph.node(id);
-    if (node.kind != kind || text_of(kind, node.attributes) != settings) break;
-    nodes.push_back(id);
-  }
-  if (nodes.size() == 1) return {};
-  return nodes;
-}
-
 constexpr KernelRow kRows[] = {
-    {"sgd_all", match_all<OpKind::sgd>, refuse_other_than_f32, make<SgdAttributes>},
-    {"adam_all", match_all<OpKind::adam>, refuse_other_than_f32, make<AdamAttributes>},
+    {"sgd_all", patterns::run_of_same<OpKind::sgd>, refuse_other_than_f32, make<SgdAttributes>},
+    {"adam_all", patterns::run_of_same<OpKind::adam>, refuse_other_than_f32, make<AdamAttributes>},
     {"sgd", match_one<OpKind::sgd>, refuse_other_than_f32, make<SgdAttributes>},
     {"adam", match_one<OpKind::adam>, refuse_other_than_f32, make<AdamAttributes>},
 };

@@ -18,6 +18,7 @@
 #include "backends/native/activation-inl.h"
 #include "backends/native/lanes-inl.h"
 #include "backends/native/reduce-inl.h"
+#include "plan/patterns.h"
 
 #ifndef RIDGELINE_NATIVE_POOL_BACKWARD_TYPES
 #define RIDGELINE_NATIVE_POOL_BACKWARD_TYPES
@@ -380,32 +381,10 @@ std::unique_ptr<Kernel> make_pool_backward(const Problem& problem, std::span<con
   return kernel;
 }
 
-std::vector<NodeId> match_activation(const Graph& graph, NodeId first) {
-  const Node& pool = graph.node(first);
-  if (pool.kind != OpKind::pool_backward) return {};
-  const NodeId user = sole_user(graph, pool.outputs[0]);
-  if (user == kNoNode || graph.node(user).kind != OpKind::activation_backward) return {};
-  const std::vector<ValueId>& inputs = graph.node(user).inputs;
-  if (inputs[0] != pool.outputs[0] || inputs[1] == pool.outputs[0]) return {};
-  return {first, user};
-}
-
-// The result is used by a bias_backward and by others, so that it is output 0.
-std::vector<NodeId> match_activation_bias(const Graph& graph, NodeId first) {
-  std::vector<NodeId> nodes = match_activation(graph, first);
-  if (nodes.empty()) return {};
-  const std::vector<NodeId>& users = graph.value(graph.node(nodes[1]).outputs[0]).users;
-  const auto bias = std::find_if(users.begin(), users.end(), [&](NodeId user) {
-    return graph.node(user).kind == OpKind::bias_backward;
-  });
-  if (users.size() < 2 || bias == users.end()) return {};
-  nodes.push_back(*bias);
-  return nodes;
-}
-
 constexpr KernelRow kRows[] = {
-    {"pool_act_backward_bias", match_activation_bias, check_pool_backward, make_pool_backward},
-    {"pool_act_backward", match_activation, check_pool_backward, make_pool_backward},
+    {"pool_act_backward_bias", patterns::pool_act_backward_bias, check_pool_backward,
+     make_pool_backward},
+    {"pool_act_backward", patterns::pool_act_backward, check_pool_backward, make_pool_backward},
     {"pool_backward", match_one<OpKind::pool_backward>, check_pool_backward, make_pool_backward},
 };
 

@@ -116,19 +116,6 @@ std::string refuse_other_than_f32(const Problem& problem) {
   return {};
 }
 
-void set_layouts(Kernel& kernel, const Problem& problem, const Layout& image) {
-  const auto layouts_of = [&](const std::vector<ValueId>& values) {
-    std::vector<Layout> layouts;
-    for (const ValueId id : values) {
-      const bool is_image = problem.graph->value(id).spec.shape.rank() == 4;
-      layouts.push_back(is_image ? image : Layout::plain());
-    }
-    return layouts;
-  };
-  kernel.input_layouts = layouts_of(problem.inputs);
-  kernel.output_layouts = layouts_of(problem.outputs);
-}
-
 Layout common_layout(const Problem& problem, std::span<const Layout> layouts) {
   const Layout* common = nullptr;
   for (std::size_t i = 0; i < layouts.size(); ++i) {

@@ -104,9 +104,6 @@ class Carver {
 // Why a problem with a value that is not f32 is refused; empty when all are.
 [[nodiscard]] std::string refuse_other_than_f32(const Problem& problem);
 
-// Sets the layouts of every boundary value: `image` for rank 4, plain for the others.
-void set_layouts(Kernel& kernel, const Problem& problem, const Layout& image);
-
 // The layout that all images among the inputs have now, where it is plain or nhwc; else nhwc.
 [[nodiscard]] Layout common_layout(const Problem& problem, std::span<const Layout> layouts);
 

@@ -1,0 +1,13 @@
+#pragma once
+
+// The second stage of sums over many pixels: the first leaves each block's share.
+
+#include "backends/cuda/launch.h"
+
+namespace ridgeline::cuda {
+
+// dst[i] = the sum over all parts of parts[part * width + i], always added in the same order.
+void launch_sum_parts(const float* parts, int count, std::int64_t width, void* dst, DType dst_type,
+                      Stream stream);
+
+}  // namespace ridgeline::cuda

@@ -1,0 +1,272 @@
+// NVIDIA graphics processors: one stream that computes, one that copies the next batch.
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstring>
+
+#include "backends/cuda/launch.h"
+#include "backends/cuda/upload.h"
+#include "base/error.h"
+#include "devices/device.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr double kMiB = 1048576.0;
+
+void check(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) fail("CUDA: {}: {}", what, cudaGetErrorString(error));
+}
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// Why there is no device at all; empty when there is one.
+std::string no_device_reason(int& count) {
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) return {};
+  (void)cudaGetLastError();  // it would be reported again by the next call
+  int driver = 0;
+  (void)cudaDriverGetVersion(&driver);
+  if (driver == 0) return "no NVIDIA driver was found";
+  if (error == cudaErrorInsufficientDriver) {
+    return fmt::format("the NVIDIA driver serves CUDA {} at most, and this build needs {}",
+                       version_text(driver), version_text(CUDART_VERSION));
+  }
+  if (error == cudaSuccess || error == cudaErrorNoDevice) {
+    return "no NVIDIA graphics processor was found";
+  }
+  return cudaGetErrorString(error);
+}
+
+class Event {
+ public:
+  explicit Event(unsigned flags) { check(cudaEventCreateWithFlags(&event_, flags), "an event"); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() { (void)cudaEventDestroy(event_); }
+  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
+  void wait() { check(cudaEventSynchronize(event_), "waiting for an event"); }
+  [[nodiscard]] cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class GraphRecording final : public Recording {
+ public:
+  GraphRecording(cudaGraph_t graph, cudaStream_t stream) : graph_(graph), stream_(stream) {
+    check(cudaGraphInstantiate(&executable_, graph_, 0), "making a graph of the step");
+    check(cudaGraphUpload(executable_, stream_), "uploading the step's graph");
+  }
+  ~GraphRecording() override {
+    (void)cudaGraphExecDestroy(executable_);
+    (void)cudaGraphDestroy(graph_);
+  }
+  void replay() override { check(cudaGraphLaunch(executable_, stream_), "starting the step"); }
+
+ private:
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+};
+
+// A batch on its way: from the host's memory to pinned memory, to a place on the device of its own,
+// and from there, when the step before is done, to where the step reads it.
+class StagingSlot {
+ public:
+  StagingSlot() = default;
+  ~StagingSlot() { free(); }
+  StagingSlot(const StagingSlot&) = delete;
+  StagingSlot& operator=(const StagingSlot&) = delete;
+
+  void send(std::byte* dst, const void* src, std::size_t bytes, cudaStream_t compute,
+            cudaStream_t copies) {
+    if (bytes > size_) grow(bytes);
+    consumed_.wait();
+    std::memcpy(pinned_, src, bytes);
+    check(cudaMemcpyAsync(device_, pinned_, bytes, cudaMemcpyHostToDevice, copies), "a copy");
+    arrived_.record(copies);
+    check(cudaStreamWaitEvent(compute, arrived_.get(), 0), "waiting for a copy");
+    check(cudaMemcpyAsync(dst, device_, bytes, cudaMemcpyDeviceToDevice, compute), "a copy");
+    consumed_.record(compute);
+  }
+
+ private:
+  void grow(std::size_t bytes) {
+    consumed_.wait();
+    free();
+    check(cudaMallocHost(&pinned_, bytes), "pinned memory for batches");
+    check(cudaMalloc(&device_, bytes), "device memory for batches");
+    size_ = bytes;
+  }
+  void free() {
+    (void)cudaFreeHost(pinned_);
+    (void)cudaFree(device_);
+    pinned_ = device_ = nullptr;
+    size_ = 0;
+  }
+
+  void* pinned_ = nullptr;
+  void* device_ = nullptr;
+  std::size_t size_ = 0;
+  Event arrived_{cudaEventDisableTiming}, consumed_{cudaEventDisableTiming};
+};
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int index) : index_(index) {
+    check(cudaSetDevice(index), "choosing the device");
+    check(cudaGetDeviceProperties(&properties_, index), "reading the device's properties");
+    check(cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking), "a stream");
+    check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "a stream");
+    start_.emplace(cudaEventDefault);
+    stop_.emplace(cudaEventDefault);
+  }
+  ~CudaDevice() override {
+    (void)cudaDeviceSynchronize();
+    (void)cudaStreamDestroy(compute_);
+    (void)cudaStreamDestroy(copies_);
+  }
+
+  [[nodiscard]] std::string name() const override { return fmt::format("cuda:{}", index_); }
+  [[nodiscard]] std::string kind() const override { return "cuda"; }
+  [[nodiscard]] std::string description() const override { return properties_.name; }
+  // Tensor cores for f16 came with 7.0, for bf16 and TF32 with 8.0.
+  [[nodiscard]] std::string refuse(Precision precision) const override {
+    const bool modern = properties_.major >= 8;
+    if (modern || precision == Precision::fp32 || precision == Precision::fp16) return {};
+    return fmt::format(
+        "{} has compute capability {}.{}, and units for {} begin with 8.0; fp32 and "
+        "fp16 are what it offers",
+        description(), properties_.major, properties_.minor, name_of(precision));
+  }
+  [[nodiscard]] std::size_t available_memory() const override {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for free memory");
+    return free;
+  }
+  [[nodiscard]] std::optional<std::size_t> runtime_memory() const override {
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for free memory");
+    const std::size_t used = total - free;
+    return used > allocated_ ? used - allocated_ : 0;
+  }
+
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
+    void* memory = nullptr;
+    const cudaError_t error = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+    if (error != cudaSuccess) {
+      (void)cudaGetLastError();
+      fail("cannot allocate {:.1f} MiB on {} ({}); {:.1f} MiB are free there: {}",
+           static_cast<double>(bytes) / kMiB, name(), description(),
+           static_cast<double>(available_memory()) / kMiB, cudaGetErrorString(error));
+    }
+    allocated_ += bytes;
+    return static_cast<std::byte*>(memory);
+  }
+  void release(std::byte* memory, std::size_t bytes) noexcept override {
+    (void)cudaFree(memory);
+    allocated_ -= bytes;
+  }
+
+  void upload(std::byte* dst, const void* src, std::size_t bytes) override {
+    if (bytes <= cuda::kSmallUpload) return cuda::upload_small(dst, src, bytes, compute_);
+    check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, compute_), "an upload");
+  }
+  void stage(std::byte* dst, const void* src, std::size_t bytes) override {
+    if (bytes <= cuda::kSmallUpload) return cuda::upload_small(dst, src, bytes, compute_);
+    slots_[next_slot_].send(dst, src, bytes, compute_, copies_);
+    next_slot_ = (next_slot_ + 1) % slots_.size();
+  }
+  void download(void* dst, const std::byte* src, std::size_t bytes) override {
+    check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, compute_), "a download");
+  }
+  void fill(std::byte* dst, std::byte value, std::size_t bytes) override {
+    check(cudaMemsetAsync(dst, static_cast<int>(value), bytes, compute_), "a fill");
+  }
+  void launch(const Kernel& kernel, const KernelArgs& args) override { kernel.run(args); }
+  void synchronize() override { check(cudaStreamSynchronize(compute_), "the device's work"); }
+  [[nodiscard]] void* queue() const override { return compute_; }
+
+  [[nodiscard]] std::unique_ptr<Recording> record(const std::function<void()>& launches) override {
+    check(cudaStreamBeginCapture(compute_, cudaStreamCaptureModeThreadLocal), "capturing a step");
+    cudaGraph_t graph = nullptr;
+    try {
+      launches();
+    } catch (...) {
+      (void)cudaStreamEndCapture(compute_, &graph);
+      if (graph != nullptr) (void)cudaGraphDestroy(graph);
+      throw;
+    }
+    check(cudaStreamEndCapture(compute_, &graph), "capturing a step");
+    return std::make_unique<GraphRecording>(graph, compute_);
+  }
+
+  [[nodiscard]] double time(const std::function<void()>& launches) override {
+    synchronize();
+    start_->record(compute_);
+    launches();
+    stop_->record(compute_);
+    stop_->wait();
+    float milliseconds = 0.0F;
+    check(cudaEventElapsedTime(&milliseconds, start_->get(), stop_->get()), "reading a time");
+    return milliseconds * 1e-3;
+  }
+
+ private:
+  int index_;
+  cudaDeviceProp properties_{};
+  cudaStream_t compute_ = nullptr, copies_ = nullptr;
+  std::optional<Event> start_, stop_;
+  std::size_t allocated_ = 0;
+  // Pixels, labels and sample numbers of two batches.
+  std::array<StagingSlot, 6> slots_;
+  std::size_t next_slot_ = 0;
+};
+
+}  // namespace
+
+std::string cuda_unavailable() {
+  int count = 0;
+  return no_device_reason(count);
+}
+
+std::vector<GpuInfo> cuda_devices() {
+  int count = 0, driver = 0;
+  if (!no_device_reason(count).empty()) return {};
+  (void)cudaDriverGetVersion(&driver);
+  std::vector<GpuInfo> gpus;
+  for (int index = 0; index < count; ++index) {
+    cudaDeviceProp properties{};
+    int kilohertz = 0;
+    check(cudaGetDeviceProperties(&properties, index), "reading the device's properties");
+    check(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, index), "reading the clock");
+    gpus.push_back({.name = properties.name,
+                    .capability = fmt::format("{}.{}", properties.major, properties.minor),
+                    .multiprocessors = properties.multiProcessorCount,
+                    .clock_mhz = kilohertz / 1e3,
+                    .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+                    .l2_bytes = properties.l2CacheSize,
+                    .cuda_driver = version_text(driver)});
+  }
+  return gpus;
+}
+
+std::unique_ptr<Device> make_cuda_device(int index) {
+  int count = 0;
+  const std::string reason = no_device_reason(count);
+  if (!reason.empty()) bad_input("device 'cuda:{}' cannot be used: {}", index, reason);
+  if (index >= count) {
+    bad_input("device 'cuda:{}' does not exist: there are {}, from cuda:0 to cuda:{}", index, count,
+              count - 1);
+  }
+  check(cudaSetDevice(index), "choosing the device");
+  const std::string mismatch = cuda::no_code_reason();
+  if (!mismatch.empty()) bad_input("device 'cuda:{}' cannot be used: {}", index, mismatch);
+  return std::make_unique<CudaDevice>(index);
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,173 @@
+#include "plan/patterns.h"
+
+#include <algorithm>
+
+namespace ridgeline::patterns {
+namespace {
+
+// The node's only user, where it is of the kind.
+NodeId sole_user_of_kind(const Graph& graph, NodeId node, OpKind kind) {
+  const NodeId user = sole_user(graph, graph.node(node).outputs[0]);
+  return user != kNoNode && graph.node(user).kind == kind ? user : kNoNode;
+}
+
+Match prepend(NodeId first, Match nodes) {
+  if (!nodes.empty()) nodes.insert(nodes.begin(), first);
+  return nodes;
+}
+
+Match append(Match nodes, NodeId last) {
+  if (last == kNoNode) return {};
+  nodes.push_back(last);
+  return nodes;
+}
+
+Match epilogue(const Graph& graph, NodeId first, OpKind kind) {
+  if (graph.node(first).kind != kind) return {};
+  Match nodes = {first};
+  for (const OpKind wanted : {OpKind::bias, OpKind::activation}) {
+    const NodeId user = sole_user_of_kind(graph, nodes.back(), wanted);
+    if (user != kNoNode) nodes.push_back(user);
+  }
+  if (nodes.size() == 1) return {};
+  return nodes;
+}
+
+// bn_backward_reduce and bn_backward_apply of one normalisation whose diff_dst is `diff`.
+Match normalisation_of(const Graph& graph, ValueId diff) {
+  for (const NodeId reduce : graph.value(diff).users) {
+    const Node& node = graph.node(reduce);
+    if (node.kind != OpKind::bn_backward_reduce || node.inputs[0] != diff) continue;
+    for (const NodeId apply : graph.value(diff).users) {
+      const Node& other = graph.node(apply);
+      if (other.kind == OpKind::bn_backward_apply && other.inputs[0] == diff &&
+          other.inputs[5] == node.outputs[0] && other.inputs[6] == node.outputs[1]) {
+        return {reduce, apply};
+      }
+    }
+  }
+  return {};
+}
+
+// The activation_backward that alone uses a node's result, as its diff_dst.
+NodeId gradient_after(const Graph& graph, NodeId first) {
+  const ValueId result = graph.node(first).outputs[0];
+  const NodeId user = sole_user_of_kind(graph, first, OpKind::activation_backward);
+  if (user == kNoNode) return kNoNode;
+  const std::vector<ValueId>& inputs = graph.node(user).inputs;
+  return inputs[0] == result && inputs[1] != result ? user : kNoNode;
+}
+
+// The bias_backward of a node's result, where others use that result too.
+NodeId bias_gradient_beside(const Graph& graph, NodeId node) {
+  const std::vector<NodeId>& users = graph.value(graph.node(node).outputs[0]).users;
+  if (users.size() < 2) return kNoNode;
+  const auto bias = std::find_if(users.begin(), users.end(), [&](NodeId user) {
+    return graph.node(user).kind == OpKind::bias_backward;
+  });
+  return bias == users.end() ? kNoNode : *bias;
+}
+
+}  // namespace
+
+Match conv2d_epilogue(const Graph& graph, NodeId first) {
+  return epilogue(graph, first, OpKind::conv2d);
+}
+
+Match linear_epilogue(const Graph& graph, NodeId first) {
+  return epilogue(graph, first, OpKind::linear);
+}
+
+Match add_act(const Graph& graph, NodeId first) {
+  if (graph.node(first).kind != OpKind::add) return {};
+  return append({first}, sole_user_of_kind(graph, first, OpKind::activation));
+}
+
+Match bn_apply_act(const Graph& graph, NodeId first) {
+  if (graph.node(first).kind != OpKind::bn_apply) return {};
+  return append({first}, sole_user_of_kind(graph, first, OpKind::activation));
+}
+
+Match bn_apply_add(const Graph& graph, NodeId first) {
+  if (graph.node(first).kind != OpKind::bn_apply) return {};
+  const NodeId add = sole_user_of_kind(graph, first, OpKind::add);
+  if (add == kNoNode || graph.node(add).inputs[0] == graph.node(add).inputs[1]) return {};
+  return {first, add};
+}
+
+Match bn_apply_add_act(const Graph& graph, NodeId first) {
+  const Match nodes = bn_apply_add(graph, first);
+  if (nodes.empty()) return {};
+  return append(nodes, sole_user_of_kind(graph, nodes[1], OpKind::activation));
+}
+
+Match bn_backward(const Graph& graph, NodeId first) {
+  const Node& node = graph.node(first);
+  if (node.kind != OpKind::bn_backward_reduce) return {};
+  const Match nodes = normalisation_of(graph, node.inputs[0]);
+  if (nodes.empty() || nodes[0] != first) return {};
+  return nodes;
+}
+
+Match act_bn_backward(const Graph& graph, NodeId first) {
+  const Node& node = graph.node(first);
+  if (node.kind != OpKind::activation_backward) return {};
+  return prepend(first, normalisation_of(graph, node.outputs[0]));
+}
+
+Match add_bn_backward(const Graph& graph, NodeId first) {
+  const Node& node = graph.node(first);
+  if (node.kind != OpKind::add) return {};
+  return prepend(first, normalisation_of(graph, node.outputs[0]));
+}
+
+Match add_act_bn_backward(const Graph& graph, NodeId first) {
+  const Node& node = graph.node(first);
+  if (node.kind != OpKind::add) return {};
+  const NodeId user = sole_user(graph, node.outputs[0]);
+  if (user == kNoNode || graph.node(user).inputs[0] != node.outputs[0]) return {};
+  return prepend(first, act_bn_backward(graph, user));
+}
+
+Match act_backward_bias(const Graph& graph, NodeId first) {
+  if (graph.node(first).kind != OpKind::activation_backward) return {};
+  return append({first}, bias_gradient_beside(graph, first));
+}
+
+Match add_act_backward(const Graph& graph, NodeId first) {
+  if (graph.node(first).kind != OpKind::add) return {};
+  return append({first}, gradient_after(graph, first));
+}
+
+Match add_act_backward_bias(const Graph& graph, NodeId first) {
+  const Match nodes = add_act_backward(graph, first);
+  if (nodes.empty()) return {};
+  return append(nodes, bias_gradient_beside(graph, nodes[1]));
+}
+
+Match pool_act_backward(const Graph& graph, NodeId first) {
+  if (graph.node(first).kind != OpKind::pool_backward) return {};
+  return append({first}, gradient_after(graph, first));
+}
+
+Match pool_act_backward_bias(const Graph& graph, NodeId first) {
+  const Match nodes = pool_act_backward(graph, first);
+  if (nodes.empty()) return {};
+  return append(nodes, bias_gradient_beside(graph, nodes[1]));
+}
+
+Match run_of(const Graph& graph, NodeId first, OpKind kind, bool same_settings) {
+  if (graph.node(first).kind != kind) return {};
+  const std::string settings = text_of(kind, graph.node(first).attributes);
+  Match nodes;
+  for (NodeId id = first; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    if (node.kind != kind) break;
+    if (same_settings && text_of(kind, node.attributes) != settings) break;
+    nodes.push_back(id);
+  }
+  if (nodes.size() == 1) return {};
+  return nodes;
+}
+
+}  // namespace ridgeline::patterns

@@ -1,0 +1,55 @@
+#pragma once
+
+// The patterns that several backends cover with one kernel each, as match functions for rows. Each
+// gives the nodes in order, or nothing when the pattern does not begin at `first`.
+
+#include <vector>
+
+#include "plan/kernel.h"
+
+namespace ridgeline::patterns {
+
+using Match = std::vector<NodeId>;
+
+// conv2d or linear, then bias or activation or both, as far as nobody else needs what lies between.
+Match conv2d_epilogue(const Graph& graph, NodeId first);
+Match linear_epilogue(const Graph& graph, NodeId first);
+
+Match add_act(const Graph& graph, NodeId first);
+
+// bn_apply, then the add or activation that alone uses its result.
+Match bn_apply_act(const Graph& graph, NodeId first);
+Match bn_apply_add(const Graph& graph, NodeId first);
+Match bn_apply_add_act(const Graph& graph, NodeId first);
+
+// bn_backward_reduce and bn_backward_apply of one normalisation, behind what gives its diff_dst.
+// The diff_dst itself may be used by others too, and is then an output.
+Match bn_backward(const Graph& graph, NodeId first);
+Match act_bn_backward(const Graph& graph, NodeId first);
+Match add_bn_backward(const Graph& graph, NodeId first);
+Match add_act_bn_backward(const Graph& graph, NodeId first);
+
+// activation_backward, the add of gradients before it, and the bias_backward of its result, which
+// others use as well: it is output 0.
+Match act_backward_bias(const Graph& graph, NodeId first);
+Match add_act_backward(const Graph& graph, NodeId first);
+Match add_act_backward_bias(const Graph& graph, NodeId first);
+
+// The same behind a pool_backward.
+Match pool_act_backward(const Graph& graph, NodeId first);
+Match pool_act_backward_bias(const Graph& graph, NodeId first);
+
+// The node and those of its kind that follow it without a gap; `same_settings`: as long as their
+// attributes are the same.
+Match run_of(const Graph& graph, NodeId first, OpKind kind, bool same_settings);
+
+template <OpKind kind>
+Match run_of_same(const Graph& graph, NodeId first) {
+  return run_of(graph, first, kind, true);
+}
+template <OpKind kind>
+Match run_of_any(const Graph& graph, NodeId first) {
+  return run_of(graph, first, kind, false);
+}
+
+}  // namespace ridgeline::patterns
