@@ -1,0 +1,210 @@
+// Batch normalisation, backward: the two ops alone, and both in one step together with what makes
+// their gradient: [add +] [activation_backward +] bn_backward_reduce + bn_backward_apply.
+
+#include "backends/cuda/batch_norm_backward_kernels.h"
+#include "backends/cuda/counters.h"
+#include "backends/cuda/gradient_sums_kernels.h"
+#include "backends/cuda/image_rows.h"
+#include "backends/cuda/rows.h"
+#include "plan/patterns.h"
+
+namespace ridgeline::cuda {
+namespace {
+
+// Where the operands stand among the kernel's arguments.
+struct BackwardOperands {
+  std::size_t diff = 0, src = 0, mean = 0, variance = 0;  // inputs
+  Index other, kept, scale, given_scale, given_shift;     // inputs
+  Index stored, diff_scale, diff_shift, diff_src;         // outputs
+  bool reduce = false, apply = false;
+};
+
+// The pieces of the workspace.
+struct Scratch {
+  std::size_t coefficients = 0, mask = 0;  // where they begin; partial sums come first
+  std::size_t bytes = 0;
+
+  void take(std::size_t count) { bytes += (count + 63) / 64 * 64; }
+};
+
+class Backward final : public Kernel {
+ public:
+  Backward(const BackwardOperands& operands, const BatchNormAttributes& attributes,
+           const ActivationAttributes* activation, const TensorSpec& src)
+      : operands_(operands), attributes_(attributes), activation_(code_of(activation)) {
+    traits = {.slices = true, .in_place = operands.stored || !operands.reduce};
+    if (!operands.reduce) return;
+    const std::int64_t channels = src.shape[1], rows = src.shape.elements() / channels;
+    const SumScratch sums = gradient_sums_scratch(src.dtype, rows, channels, true);
+    counters_ = take_counters(sums.counters);
+    scratch_.take(sums.bytes);
+    scratch_.coefficients = scratch_.bytes;
+    scratch_.take(static_cast<std::size_t>(3 * channels) * sizeof(float));
+    scratch_.mask = scratch_.bytes;
+    const int pack = 16 / static_cast<int>(size_of(src.dtype));
+    masks_ = operands.apply && !operands.stored && channels % pack == 0 &&
+             has_mask(activation_.kind, pack);
+    if (masks_) scratch_.take(static_cast<std::size_t>(rows * channels / pack));
+    workspace_bytes = scratch_.bytes;
+  }
+
+  void run(const KernelArgs& args) const override {
+    const Gradient gradient = gradient_of(args);
+    const bool wanted = gradient.stored.data != nullptr ||
+                        floats_at(args.outputs, operands_.diff_scale) != nullptr ||
+                        floats_at(args.outputs, operands_.diff_shift) != nullptr;
+    // A frozen normalisation's diff_src needs no sums.
+    const bool sums = operands_.reduce && (wanted || !attributes_.frozen);
+    if (sums) reduce(args, gradient);
+    if (operands_.apply) apply(args, gradient, sums);
+  }
+
+ private:
+  // What both kernels read, and how.
+  struct Gradient {
+    Rows diff, other, kept, src, stored, diff_src;
+    int pack = 1;
+    unsigned char* mask = nullptr;
+  };
+
+  [[nodiscard]] Gradient gradient_of(const KernelArgs& args) const {
+    Gradient g;
+    g.diff = rows_of(args.inputs[operands_.diff]);
+    g.other = rows_at(args.inputs, operands_.other);
+    g.kept = rows_at(args.inputs, operands_.kept);
+    g.src = rows_of(args.inputs[operands_.src]);
+    g.stored = rows_at(args.outputs, operands_.stored);
+    g.diff_src = rows_at(args.outputs, operands_.diff_src);
+    g.pack = pack_for(dtype(args), {g.diff, g.other, g.kept, g.src, g.stored, g.diff_src});
+    if (masks_ && has_mask(activation_.kind, g.pack)) {
+      g.mask = reinterpret_cast<unsigned char*>(args.workspace) + scratch_.mask;
+    }
+    return g;
+  }
+
+  [[nodiscard]] DType dtype(const KernelArgs& args) const {
+    return args.inputs[operands_.src].spec.dtype;
+  }
+
+  void reduce(const KernelArgs& args, const Gradient& gradient) const {
+    GradientSums task;
+    task.dtype = dtype(args);
+    task.pack = gradient.pack;
+    task.diff = gradient.diff;
+    task.other = gradient.other;
+    task.kept = gradient.kept;
+    task.stored = gradient.stored;
+    task.src = gradient.src;
+    task.mask = gradient.mask;
+    task.activation = activation_.kind;
+    task.slope = activation_.slope;
+    task.mean = args.inputs[operands_.mean].as<float>();
+    task.variance = args.inputs[operands_.variance].as<float>();
+    task.scale = floats_at(args.inputs, operands_.scale);
+    task.epsilon = attributes_.epsilon;
+    task.frozen = attributes_.frozen;
+    task.sums = floats_at(args.outputs, operands_.diff_shift);
+    task.products = floats_at(args.outputs, operands_.diff_scale);
+    if (operands_.apply) task.coefficients = coefficients(args);
+    task.workspace = args.workspace;
+    task.counters = counters_;
+    launch_gradient_sums(task, stream_of(args));
+  }
+
+  void apply(const KernelArgs& args, const Gradient& gradient, bool after_sums) const {
+    NormBackward task;
+    task.dtype = dtype(args);
+    task.pack = gradient.pack;
+    task.diff_src = gradient.diff_src;
+    if (!attributes_.frozen) task.src = gradient.src;
+    if (gradient.stored.data != nullptr) {
+      task.diff = gradient.stored;
+    } else {
+      task.diff = gradient.diff;
+      task.other = gradient.other;
+      task.kept = gradient.kept;
+      task.mask = after_sums ? gradient.mask : nullptr;
+      task.activation = activation_.kind;
+      task.slope = activation_.slope;
+    }
+    if (after_sums) task.coefficients = coefficients(args);
+    task.mean = args.inputs[operands_.mean].as<float>();
+    task.variance = args.inputs[operands_.variance].as<float>();
+    task.scale = floats_at(args.inputs, operands_.scale);
+    task.diff_scale = floats_at(args.inputs, operands_.given_scale);
+    task.diff_shift = floats_at(args.inputs, operands_.given_shift);
+    task.epsilon = attributes_.epsilon;
+    task.frozen = attributes_.frozen;
+    launch_norm_backward(task, stream_of(args));
+  }
+
+  [[nodiscard]] float* coefficients(const KernelArgs& args) const {
+    return reinterpret_cast<float*>(args.workspace + scratch_.coefficients);
+  }
+
+  BackwardOperands operands_;
+  BatchNormAttributes attributes_;
+  ActivationCode activation_;
+  Scratch scratch_;
+  unsigned* counters_ = nullptr;
+  bool masks_ = false;
+};
+
+// Notes where the operands of one node of the pattern stand.
+void add_operands(const Problem& problem, const Node& node, BackwardOperands& operands) {
+  if (node.kind == OpKind::add || node.kind == OpKind::activation_backward) {
+    const std::size_t second = problem.input_index(node.inputs[1]);
+    (node.kind == OpKind::add ? operands.other : operands.kept) = second;
+    operands.stored = find_output(problem, node.outputs[0]);
+    return;
+  }
+  operands.src = problem.input_index(node.inputs[1]);
+  operands.mean = problem.input_index(node.inputs[2]);
+  operands.variance = problem.input_index(node.inputs[3]);
+  if (node.kind == OpKind::bn_backward_reduce) {
+    operands.reduce = true;
+    operands.diff_scale = find_output(problem, node.outputs[0]);
+    operands.diff_shift = find_output(problem, node.outputs[1]);
+  } else {
+    operands.apply = true;
+    operands.scale = problem.input_index(node.inputs[4]);
+    operands.diff_src = find_output(problem, node.outputs[0]);
+    if (!operands.reduce) {
+      operands.given_scale = problem.input_index(node.inputs[5]);
+      operands.given_shift = problem.input_index(node.inputs[6]);
+    }
+  }
+}
+
+std::unique_ptr<Kernel> make_backward(const Problem& problem, std::span<const Layout>) {
+  BackwardOperands operands;
+  const ActivationAttributes* activation = nullptr;
+  operands.diff = problem.input_index(problem.node().inputs[0]);
+  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
+    const Node& node = problem.node(i);
+    add_operands(problem, node, operands);
+    if (node.kind == OpKind::activation_backward) {
+      activation = &std::get<ActivationAttributes>(node.attributes);
+    }
+  }
+  const Node& last = problem.node(problem.nodes.size() - 1);
+  auto kernel = std::make_unique<Backward>(operands, std::get<BatchNormAttributes>(last.attributes),
+                                           activation, problem.input(operands.src));
+  set_layouts(*kernel, problem, Layout::nhwc());
+  return kernel;
+}
+
+constexpr KernelRow kRows[] = {
+    {"add_act_bn_backward", patterns::add_act_bn_backward, check_channels, make_backward},
+    {"act_bn_backward", patterns::act_bn_backward, check_channels, make_backward},
+    {"add_bn_backward", patterns::add_bn_backward, check_channels, make_backward},
+    {"bn_backward", patterns::bn_backward, check_channels, make_backward},
+    {"bn_backward_reduce", match_one<OpKind::bn_backward_reduce>, check_channels, make_backward},
+    {"bn_backward_apply", match_one<OpKind::bn_backward_apply>, check_channels, make_backward},
+};
+
+}  // namespace
+
+std::span<const KernelRow> batch_norm_backward_rows() { return kRows; }
+
+}  // namespace ridgeline::cuda
