@@ -3,11 +3,6 @@
 namespace ridgeline::cuda {
 namespace {
 
-// Rows of dst that a thread computes: each src pixel is then read 1.5 times with stride 1 and 1.25
-// times with stride 2 and, for strips are neighbours, mostly from the cache.
-template <int stride>
-inline constexpr int kStripRows = stride == 1 ? 4 : 2;
-
 struct GatherWork {
   Plane from, to;
   std::int64_t channels;

@@ -4,10 +4,6 @@
 namespace ridgeline::cuda {
 namespace {
 
-// Rows of diff_dst that a thread takes at once.
-template <int stride>
-inline constexpr int kStripRows = stride == 1 ? 4 : 2;
-
 constexpr int kResidentBlocks = 3;  // on a multiprocessor
 
 struct WeightsWork {

@@ -23,12 +23,10 @@ struct Maxima {
   __device__ __forceinline__ explicit Maxima(int first) {
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
-      best[i] = outside();
+      best[i] = -INFINITY;
       place[i] = first;
     }
   }
-  // What stands for pixels beside the image: it never wins.
-  __device__ static __forceinline__ float outside() { return -INFINITY; }
   __device__ __forceinline__ void see(const float (&values)[pack], int tap) {
 #pragma unroll
     for (int i = 0; i < pack; ++i) {
@@ -64,7 +62,6 @@ template <int pack>
 struct Average {
   float sum[pack] = {};
 
-  __device__ static __forceinline__ float outside() { return 0.0F; }
   __device__ __forceinline__ void see(const float (&values)[pack], int) {
 #pragma unroll
     for (int i = 0; i < pack; ++i) sum[i] += values[i];
@@ -102,28 +99,78 @@ __device__ __forceinline__ void see_any_window(const PoolTask& task, const T* sa
   }
 }
 
-// The same for `size` by `size` neighbouring pixels and full packs: all loads are under way before
-// the first is looked at.
-template <typename T, int size, typename Sink>
-__device__ __forceinline__ void see_window(const PoolTask& task, const T* sample,
-                                           const WindowTaps& rows, const WindowTaps& columns,
-                                           Sink& sink) {
-  const std::uint32_t outside = filled_word<T>(Sink::outside());
-  uint4 words[size * size];
+// A window of `size` by `size` neighbouring pixels, full packs, with `outside` beside the image:
+// all loads are under way before the first is looked at.
+template <typename T, int size>
+__device__ __forceinline__ void read_window(const PoolTask& task, const T* sample,
+                                            const WindowTaps& rows, const WindowTaps& columns,
+                                            float outside, uint4 (&words)[size * size]) {
+  const std::uint32_t word = filled_word<T>(outside);
 #pragma unroll
   for (int tap = 0; tap < size * size; ++tap) {
     const int h = rows.start + tap / size, w = columns.start + tap % size;
     const bool inside = h >= 0 && h < task.rows.size && w >= 0 && w < task.columns.size;
     const std::int64_t pixel = std::int64_t{h} * task.columns.size + w;
-    words[tap] = {outside, outside, outside, outside};
+    words[tap] = {word, word, word, word};
     if (inside) words[tap] = *reinterpret_cast<const uint4*>(sample + pixel * task.src.stride);
   }
+}
+
+template <typename T, int size, typename Sink>
+__device__ __forceinline__ void see_words(const uint4 (&words)[size * size], Sink& sink) {
 #pragma unroll
   for (int tap = 0; tap < size * size; ++tap) {
     float values[kFullPack<T>];
     widen<T>(words[tap], values);
     sink.see(values, tap);
   }
+}
+
+// The maximum of 16-bit numbers, two at a time: first the maximum, then, from the last tap to the
+// first, who is equal to it. `place` gets two numbers of 16 bits. False where that is not enough,
+// because a NaN or nothing but minus infinity is there.
+template <typename T, int taps>
+__device__ __forceinline__ bool find_pair(const std::uint32_t (&words)[taps], std::uint32_t& best,
+                                          std::uint32_t& place) {
+  best = words[0];
+#pragma unroll
+  for (int tap = 1; tap < taps; ++tap) best = greater_pair<T>(best, words[tap]);
+  place = 0;
+#pragma unroll
+  for (int tap = taps - 1; tap >= 0; --tap) {
+    const std::uint32_t equal = equal_pair<T>(words[tap], best);
+    place = (equal & tap * 0x10001U) | (~equal & place);
+  }
+  const std::uint32_t lowest = filled_word<T>(-INFINITY);
+  return equal_pair<T>(best, best) == 0xFFFFFFFFU && equal_pair<T>(best, lowest) == 0;
+}
+
+// The same for a full pack; positions are bytes.
+template <typename T, int size>
+__device__ __forceinline__ bool store_pairs(const PoolTask& task, const uint4 (&words)[size * size],
+                                            std::int64_t pixel, int channel, T* dst) {
+  constexpr int kTaps = size * size;
+  std::uint32_t columns[4][kTaps], best[4], place[4];
+#pragma unroll
+  for (int tap = 0; tap < kTaps; ++tap) {
+    columns[0][tap] = words[tap].x;
+    columns[1][tap] = words[tap].y;
+    columns[2][tap] = words[tap].z;
+    columns[3][tap] = words[tap].w;
+  }
+  bool enough = true;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) enough = find_pair<T>(columns[i], best[i], place[i]) && enough;
+  if (!enough) return false;
+  *reinterpret_cast<uint4*>(dst) = {best[0], best[1], best[2], best[3]};
+  if (task.positions.data != nullptr) {
+    // The low byte of each number.
+    const uint2 bytes = {__byte_perm(place[0], place[1], 0x6420),
+                         __byte_perm(place[2], place[3], 0x6420)};
+    const std::int64_t at = pixel * task.positions.stride + channel;
+    *reinterpret_cast<uint2*>(static_cast<std::uint8_t*>(task.positions.data) + at) = bytes;
+  }
+  return true;
 }
 
 // A thread to a pack of a dst pixel. `size` 0: a window of any form; else packs are full ones.
@@ -144,21 +191,31 @@ __global__ __launch_bounds__(kThreads) void pool(PoolWork work) {
   T* const dst = static_cast<T*>(task.dst.data) + of_pixel.quotient * task.dst.stride + channel;
   const WindowTaps rows = taps_of(task.rows, row, task.count_padding);
   const WindowTaps columns = taps_of(task.columns, column, task.count_padding);
-  const auto see = [&](auto& sink) {
-    if constexpr (size == 0) {
-      see_any_window<T, pack>(task, sample, rows, columns, sink);
-    } else {
-      see_window<T, size>(task, sample, rows, columns, sink);
-    }
-  };
-  if constexpr (is_max) {
-    Maxima<pack> maxima(rows.begin * task.columns.kernel + columns.begin);
-    see(maxima);
+  const int first_tap = rows.begin * task.columns.kernel + columns.begin;
+  const auto divisor = static_cast<float>(rows.counted * columns.counted);
+  if constexpr (size == 0 && is_max) {
+    Maxima<pack> maxima(first_tap);
+    see_any_window<T, pack>(task, sample, rows, columns, maxima);
     maxima.store_to(task, of_pixel.quotient, channel, dst);
-  } else {
+  } else if constexpr (size == 0) {
     Average<pack> average;
-    see(average);
-    average.store_to(dst, static_cast<float>(rows.counted * columns.counted));
+    see_any_window<T, pack>(task, sample, rows, columns, average);
+    average.store_to(dst, divisor);
+  } else {
+    uint4 words[size * size];
+    read_window<T, size>(task, sample, rows, columns, is_max ? -INFINITY : 0.0F, words);
+    if constexpr (is_max) {
+      if constexpr (sizeof(T) == 2) {
+        if (store_pairs<T, size>(task, words, of_pixel.quotient, channel, dst)) return;
+      }
+      Maxima<pack> maxima(first_tap);
+      see_words<T, size>(words, maxima);
+      maxima.store_to(task, of_pixel.quotient, channel, dst);
+    } else {
+      Average<pack> average;
+      see_words<T, size>(words, average);
+      average.store_to(dst, divisor);
+    }
   }
 }
 

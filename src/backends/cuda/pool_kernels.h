@@ -26,7 +26,7 @@ struct PoolTask {
   int activation = kNoActivation;
   float slope = 0.0F;
   Rows kept;
-  // Sums of diff_src over pixels, in f32; null: left out. `parts` has room for pool_parts() sums of
+  // Sums of diff_src over pixels, in f32; null: left out. `parts` has room for kPoolParts sums of
   // every channel.
   float* diff_bias = nullptr;
   float* parts = nullptr;

@@ -54,4 +54,21 @@ __device__ __forceinline__ std::uint32_t filled_word(float value) {
   }
 }
 
+// Words of two 16-bit numbers: the greater ones (a NaN is greater than all), and all ones where
+// they are equal.
+template <typename T>
+using Pair = std::conditional_t<std::is_same_v<T, bf16>, __nv_bfloat162, __half2>;
+
+template <typename T>
+__device__ __forceinline__ std::uint32_t greater_pair(std::uint32_t a, std::uint32_t b) {
+  const Pair<T> greater =
+      __hmax2_nan(*reinterpret_cast<const Pair<T>*>(&a), *reinterpret_cast<const Pair<T>*>(&b));
+  return *reinterpret_cast<const std::uint32_t*>(&greater);
+}
+
+template <typename T>
+__device__ __forceinline__ std::uint32_t equal_pair(std::uint32_t a, std::uint32_t b) {
+  return __heq2_mask(*reinterpret_cast<const Pair<T>*>(&a), *reinterpret_cast<const Pair<T>*>(&b));
+}
+
 }  // namespace ridgeline::cuda
