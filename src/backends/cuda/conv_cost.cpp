@@ -37,12 +37,14 @@ TileShape shape_of(GatherTile tile) {
   switch (tile) {
     case GatherTile::wide:
       return {128, 128, 2, 1.0};
+    case GatherTile::high:
+      return {256, 64, 2, 0.95};
     case GatherTile::tall:
-      return {128, 64, 3, 0.85};
+      return {128, 64, 3, 0.75};
     case GatherTile::narrow:
-      return {128, 32, 3, 0.6};
+      return {128, 32, 3, 0.5};
     case GatherTile::small:
-      return {64, 64, 4, 0.7};
+      return {64, 64, 4, 0.65};
     case GatherTile::elements:
       return {128, 64, 3, 0.2};
   }
@@ -54,11 +56,11 @@ TileShape shape_of(WeightsTile tile) {
     case WeightsTile::wide:
       return {128, 128, 2, 1.0};
     case WeightsTile::flat:
-      return {64, 128, 3, 0.85};
+      return {64, 128, 3, 0.75};
     case WeightsTile::tall:
-      return {128, 64, 3, 0.85};
+      return {128, 64, 3, 0.75};
     case WeightsTile::small:
-      return {64, 64, 4, 0.7};
+      return {64, 64, 4, 0.65};
     case WeightsTile::src_elements:
     case WeightsTile::elements:
       return {64, 64, 4, 0.2};
@@ -71,8 +73,9 @@ double cycles_of(const Work& work) {
   const double depth = work.slices * slice_of(work.arithmetic);
   const double products =
       tile.rows * tile.columns * depth / (products_per_cycle(work.arithmetic) * tile.efficiency);
-  const double bytes = (tile.rows + tile.columns) * depth * element_bytes(work.arithmetic) +
-                       tile.rows * tile.columns * element_bytes(work.arithmetic);
+  const double bytes =
+      ((tile.rows * work.fresh_rows + tile.columns) * depth + tile.rows * tile.columns) *
+      element_bytes(work.arithmetic);
   const double block = std::max(products, bytes / kBytesPerCycle) + kBlockCycles / tile.blocks;
   const std::int64_t each = (work.blocks + work.multiprocessors - 1) / work.multiprocessors;
   double cycles = static_cast<double>(each) * block / share_of_full(tile, each);

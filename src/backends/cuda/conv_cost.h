@@ -21,6 +21,7 @@ struct Work {
   TileShape tile;
   std::int64_t blocks = 0;
   double slices = 0;         // of the depth, in an average block
+  double fresh_rows = 1.0;   // share of the row operand that the first-level cache does not have
   std::int64_t partial = 0;  // elements of all partial sums
   int multiprocessors = 1;
 };

@@ -4,16 +4,7 @@ namespace ridgeline::cuda::conv {
 
 void launch_forward(Arithmetic arithmetic, GatherTile tile, const Gather& p, Grid grid,
                     Stream stream) {
-  switch (arithmetic) {
-    case Arithmetic::f32:
-      return start_single_gather<true>(tile, p, grid, stream);
-    case Arithmetic::tf32:
-      return start_tensor_gather<float, true>(tile, p, grid, stream);
-    case Arithmetic::bf16:
-      return start_tensor_gather<bf16, true>(tile, p, grid, stream);
-    case Arithmetic::f16:
-      return start_tensor_gather<f16, true>(tile, p, grid, stream);
-  }
+  start_any<true>(arithmetic, tile, p, grid, stream);
 }
 
 }  // namespace ridgeline::cuda::conv

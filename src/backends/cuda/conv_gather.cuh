@@ -112,18 +112,26 @@ class PixelPacks {
       }
       return;
     }
+    // A thread finds out about one row, for all. The table's place is needed for slices afterwards.
+    auto* table = reinterpret_cast<int2*>(dynamic_shared_memory());
     const int image = pixel_of(block, block.m).image;
     src_ += static_cast<std::int64_t>(image) * p.src_h * p.src_w * p.src_stride;
+    for (int row = static_cast<int>(threadIdx.x); row < C::kM; row += C::kThreads) {
+      int2 found = {0, 0};
+      if (block.m + row < block.pixels) {
+        const SrcPixel pixel = src_pixel(block, block.m + row, image);
+        found = {pixel.offset, static_cast<int>(mask_of(block, pixel))};
+      }
+      table[row] = found;
+    }
+    __syncthreads();
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      const int m = block.m + row_ + i * kRowStep;
-      offsets_[i] = 0;
-      masks_[i] = 0;
-      if (m >= block.pixels) continue;
-      const SrcPixel pixel = src_pixel(block, m, image);
-      offsets_[i] = pixel.offset;
-      masks_[i] = mask_of(block, pixel);
+      const int2 found = table[row_ + i * kRowStep];
+      offsets_[i] = found.x;
+      masks_[i] = static_cast<unsigned>(found.y);
     }
+    __syncthreads();
   }
 
   __device__ __forceinline__ void seek(const GatherBlock& block, int slice) {
@@ -373,15 +381,14 @@ class GatherLoader {
   B b_;
 };
 
-// Forward always loads weights by 16 bytes.
 template <class C, bool forward>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     gather_kernel(const __grid_constant__ Gather p) {
-  using A = typename Either<C::kPacksA, PixelPacks<C>, PixelElements<C>>::Type;
-  using BackwardB = typename Either<C::kPacksB, WeightPacks<C>, WeightElements<C>>::Type;
-  using B = typename Either<forward, WeightRows<C>, BackwardB>::Type;
-  using Product = typename Either<C::kTensor, TensorProduct<C, true, forward>,
-                                  SingleProduct<C, true, forward>>::Type;
+  using A = std::conditional_t<C::kPacksA, PixelPacks<C>, PixelElements<C>>;
+  using BackwardB = std::conditional_t<C::kPacksB, WeightPacks<C>, WeightElements<C>>;
+  using B = std::conditional_t<forward, WeightRows<C>, BackwardB>;
+  using Product = std::conditional_t<C::kTensor, TensorProduct<C, true, forward>,
+                                     SingleProduct<C, true, forward>>;
   using T = typename C::Element;
 
   const int row_class = static_cast<int>(blockIdx.y) / p.column_classes;
@@ -440,46 +447,44 @@ void start_gather(const Gather& p, Grid grid, Stream stream) {
                 forward ? "the convolution" : "the convolution's data gradient");
 }
 
-// The tiles of one type. Two to four blocks share a multiprocessor, as registers allow; where that
-// makes enough warps to wait for copies two stages do, and leave the first-level cache room for
-// what neighbouring taps read again.
-template <typename T, bool forward>
-void start_tensor_gather(GatherTile tile, const Gather& p, Grid grid, Stream stream) {
+// The tiles of one type. Forward loads weights by 16 bytes even where src comes by elements.
+template <typename T, Unit unit, bool forward>
+void start_tile(GatherTile tile, const Gather& p, Grid grid, Stream stream) {
+  constexpr Load kPacks = Load::packs, kElements = Load::elements;
   switch (tile) {
     case GatherTile::wide:
-      return start_gather<Config<T, true, 128, 128, 64, 64, 2, 3, true, true>, forward>(p, grid,
-                                                                                        stream);
+      return start_gather<Config<T, WideTile, unit, kPacks, kPacks>, forward>(p, grid, stream);
+    case GatherTile::high:
+      if constexpr (sizeof(T) == 2) {
+        return start_gather<Config<T, HighTile, unit, kPacks, kPacks>, forward>(p, grid, stream);
+      }
+      break;
     case GatherTile::tall:
-      return start_gather<Config<T, true, 128, 64, 64, 32, 3, 2, true, true>, forward>(p, grid,
-                                                                                       stream);
+      return start_gather<Config<T, TallTile, unit, kPacks, kPacks>, forward>(p, grid, stream);
     case GatherTile::narrow:
-      return start_gather<Config<T, true, 128, 32, 32, 32, 3, 2, true, true>, forward>(p, grid,
-                                                                                       stream);
+      if constexpr (unit == Unit::tensor) {
+        return start_gather<Config<T, NarrowTile, unit, kPacks, kPacks>, forward>(p, grid, stream);
+      }
+      break;
     case GatherTile::small:
-      return start_gather<Config<T, true, 64, 64, 32, 32, 4, 3, true, true>, forward>(p, grid,
-                                                                                      stream);
+      return start_gather<Config<T, SmallTile, unit, kPacks, kPacks>, forward>(p, grid, stream);
     case GatherTile::elements:
-      return start_gather<Config<T, true, 128, 64, 64, 32, 3, 2, false, forward>, forward>(p, grid,
-                                                                                           stream);
+      return start_gather<Config<T, TallTile, unit, kElements, forward ? kPacks : kElements>,
+                          forward>(p, grid, stream);
   }
 }
 
 template <bool forward>
-void start_single_gather(GatherTile tile, const Gather& p, Grid grid, Stream stream) {
-  switch (tile) {
-    case GatherTile::wide:
-      return start_gather<Config<float, false, 128, 128, 128, 128, 2, 3, true, true>, forward>(
-          p, grid, stream);
-    case GatherTile::tall:
-      return start_gather<Config<float, false, 128, 64, 128, 64, 3, 2, true, true>, forward>(
-          p, grid, stream);
-    case GatherTile::narrow:
-    case GatherTile::small:
-      return start_gather<Config<float, false, 64, 64, 64, 64, 4, 3, true, true>, forward>(p, grid,
-                                                                                           stream);
-    case GatherTile::elements:
-      return start_gather<Config<float, false, 128, 64, 128, 64, 3, 2, false, forward>, forward>(
-          p, grid, stream);
+void start_any(Arithmetic arithmetic, GatherTile tile, const Gather& p, Grid grid, Stream stream) {
+  switch (arithmetic) {
+    case Arithmetic::f32:
+      return start_tile<float, Unit::single, forward>(tile, p, grid, stream);
+    case Arithmetic::tf32:
+      return start_tile<float, Unit::tensor, forward>(tile, p, grid, stream);
+    case Arithmetic::bf16:
+      return start_tile<bf16, Unit::tensor, forward>(tile, p, grid, stream);
+    case Arithmetic::f16:
+      return start_tile<f16, Unit::tensor, forward>(tile, p, grid, stream);
   }
 }
 

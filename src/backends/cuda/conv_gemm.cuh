@@ -5,6 +5,8 @@
 // few slices ahead of the products, and each product reads them back into registers. Which element
 // lies where in global memory is the loaders' business (conv_gather.cuh, conv_weights.cuh).
 
+#include <type_traits>
+
 #include "backends/cuda/conv_instructions.cuh"
 
 namespace ridgeline::cuda::conv {
@@ -13,18 +15,44 @@ inline constexpr int kSliceBytes = 128;  // of an operand's row
 inline constexpr int kSteps = 4;         // in which tensor cores use a slice, 32 bytes each
 inline constexpr int kParts = 2;         // in which a slice is loaded, early in the one before
 
-// How a block is made. tensor: on tensor cores, else one multiply-add at a time; packs_a, packs_b:
-// the operands are loaded by 16 bytes.
-template <typename T, bool tensor, int tile_m, int tile_n, int warp_m, int warp_n, int blocks,
-          int stages, bool packs_a, bool packs_b>
-struct Config {
+// Tiles: rows and columns of a block and of a warp on tensor cores; blocks that share a
+// multiprocessor, at least; slices in shared memory where copies are asynchronous. Registers bound
+// the blocks. Where they make enough warps to wait for copies, two slices do, and leave the
+// first-level cache room for what neighbouring taps read again.
+struct WideTile {
+  static constexpr int kM = 128, kN = 128, kWarpM = 64, kWarpN = 64, kBlocks = 2, kStages = 3;
+};
+struct HighTile {
+  static constexpr int kM = 256, kN = 64, kWarpM = 64, kWarpN = 64, kBlocks = 2, kStages = 2;
+};
+struct TallTile {
+  static constexpr int kM = 128, kN = 64, kWarpM = 64, kWarpN = 32, kBlocks = 3, kStages = 2;
+};
+struct FlatTile {
+  static constexpr int kM = 64, kN = 128, kWarpM = 32, kWarpN = 64, kBlocks = 3, kStages = 2;
+};
+struct NarrowTile {
+  static constexpr int kM = 128, kN = 32, kWarpM = 32, kWarpN = 32, kBlocks = 3, kStages = 2;
+};
+struct SmallTile {
+  static constexpr int kM = 64, kN = 64, kWarpM = 32, kWarpN = 32, kBlocks = 4, kStages = 3;
+};
+// For elements: their copies are mostly plain ones.
+struct SmallElementTile {
+  static constexpr int kM = 64, kN = 64, kWarpM = 32, kWarpN = 32, kBlocks = 4, kStages = 2;
+};
+
+// What computes the products of a block, and how the operands are loaded.
+enum class Unit { tensor, single };   // tensor cores; one multiply-add after the other
+enum class Load { packs, elements };  // 16 bytes at a time; one element
+
+template <typename T, class Tile, Unit unit, Load load_a, Load load_b>
+struct Config : Tile {
   using Element = T;
-  static constexpr bool kTensor = tensor;
-  static constexpr int kM = tile_m, kN = tile_n, kWarpM = warp_m, kWarpN = warp_n;
-  static constexpr int kThreads = tensor ? 32 * (kM / kWarpM) * (kN / kWarpN) : kM * kN / 64;
-  static constexpr int kBlocks = blocks;  // of one multiprocessor, at least
-  static constexpr int kStages = stages;  // slices in shared memory, with asynchronous copies
-  static constexpr bool kPacksA = packs_a, kPacksB = packs_b;
+  using Tile::kM, Tile::kN, Tile::kWarpM, Tile::kWarpN, Tile::kStages;
+  static constexpr bool kTensor = unit == Unit::tensor;
+  static constexpr bool kPacksA = load_a == Load::packs, kPacksB = load_b == Load::packs;
+  static constexpr int kThreads = kTensor ? 32 * (kM / kWarpM) * (kN / kWarpN) : kM * kN / 64;
   static constexpr int kPack = 16 / static_cast<int>(sizeof(T));            // elements of 16 bytes
   static constexpr int kDepth = kSliceBytes / static_cast<int>(sizeof(T));  // elements of a slice
   static constexpr int kBytesA = kM * kSliceBytes, kBytesB = kN * kSliceBytes;
@@ -33,7 +61,7 @@ struct Config {
   static constexpr int shared_bytes(bool asynchronous) {
     return (asynchronous ? kStages : 2) * kStageBytes;
   }
-  static constexpr int kStagedPitch = kN + 8;  // of the finished tile, in floats: no bank conflicts
+  static constexpr int kStagedPitch = kN + 8;  // of the finished tile, in elements
   static_assert(kM * kStagedPitch * 4 <= kStages * kStageBytes);
 };
 
@@ -95,15 +123,6 @@ __device__ __forceinline__ void copy_elements(From&& source, Place&& place) {
     for (int i = 0; i < kBatch; ++i) *reinterpret_cast<T*>(place(i)) = values[i];
   }
 }
-
-template <bool condition, class A, class B>
-struct Either {
-  using Type = A;
-};
-template <class A, class B>
-struct Either<false, A, B> {
-  using Type = B;
-};
 
 // What becomes of a sum while it is in a register: a bias is added, and bounds are kept.
 struct Bounds {
@@ -407,6 +426,7 @@ __device__ __forceinline__ void store_tile(const Target<T>& target, Place&& plac
   const int inside = min(target.width - target.n - column, kPack);
   if (inside <= 0) return;
   const int rows = min(C::kM, target.rows - target.m);
+#pragma unroll 4
   for (int row = static_cast<int>(threadIdx.x) / kChunks; row < rows;
        row += C::kThreads / kChunks) {
     const Pack<T, kPack> pack = pack_at(row, column);

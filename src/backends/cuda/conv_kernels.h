@@ -111,6 +111,7 @@ struct Direct {
 // Tiles of the product that one block computes: rows by columns.
 enum class GatherTile : std::uint8_t {
   wide,      // 128 x 128
+  high,      // 256 x 64, of bf16 and f16 alone
   tall,      // 128 x 64
   narrow,    // 128 x 32, on tensor cores alone
   small,     // 64 x 64

@@ -98,10 +98,10 @@ bool offsets_fit(const Gather& p, std::int64_t src_stride) {
   bool fit = true;
   for_each_class(p, [&](const Axis& rows, const Axis& columns) {
     const std::int64_t area = std::max<std::int64_t>(1, std::int64_t{rows.count} * columns.count);
-    const std::int64_t images = std::min<std::int64_t>(p.images, 128 / area + 2);
+    const std::int64_t images = std::min<std::int64_t>(p.images, 256 / area + 2);
     fit = fit && images * p.src_h * p.src_w * src_stride < kMaxCount;
   });
-  return fit && 128 * src_stride < kMaxCount;
+  return fit && 256 * src_stride < kMaxCount;
 }
 
 int most_taps(const Gather& p) {
@@ -144,6 +144,7 @@ Candidate candidate(const GatherPlan& plan, GatherTile tile, int splits,
             .blocks = blocks,
             .slices = static_cast<double>(slices) /
                       static_cast<double>(std::max<std::int64_t>(blocks, 1)),
+            .fresh_rows = p.taps_inner ? 1.0 / std::max(1, p.columns[0].taps) : 1.0,
             .multiprocessors = limits.multiprocessors};
   if (splits > 1) work.partial = std::int64_t{p.images} * p.dst_h * p.dst_w * p.width * splits;
   return {{tile,
@@ -152,6 +153,15 @@ Candidate candidate(const GatherPlan& plan, GatherTile tile, int splits,
             static_cast<unsigned>(p.row_classes * p.column_classes), static_cast<unsigned>(splits)},
            divide_by(width_tiles)},
           cycles_of(work)};
+}
+
+bool has_tile(Arithmetic arithmetic, GatherTile tile, const DeviceLimits& limits) {
+  // Shared memory of a block is small before 8.0.
+  const bool large = tile == GatherTile::wide || tile == GatherTile::high;
+  if (large && limits.capability < 80) return false;
+  // The addresses of 256 rows take registers that f32 operands need.
+  if (tile == GatherTile::high) return element_bytes(arithmetic) == 2;
+  return tile != GatherTile::narrow || arithmetic != Arithmetic::f32;
 }
 
 // Splits leave each block a few slices of the depth.
@@ -163,9 +173,7 @@ GatherPlan::Choice best_choice(const GatherPlan& plan, std::initializer_list<Gat
   const std::int64_t sums = std::int64_t{p.images} * p.dst_h * p.dst_w * p.width;
   Candidate best;
   for (const GatherTile tile : tiles) {
-    // Shared memory of a block is small before 8.0, and single multiply-adds have no such tile.
-    if (tile == GatherTile::wide && limits.capability < 80) continue;
-    if (tile == GatherTile::narrow && plan.arithmetic == Arithmetic::f32) continue;
+    if (!has_tile(plan.arithmetic, tile, limits)) continue;
     for (int splits = 1; splits <= most_splits; ++splits) {
       if (splits > 1 && (splits * kFewestSlices > slices || sums >= kMaxCount)) break;
       const Candidate next = candidate(plan, tile, splits, limits);
@@ -237,9 +245,10 @@ GatherPlan make_plan(const Geometry& geometry, bool forward, DType dtype, bool a
       p.depth % pack == 0 && (forward || p.width % pack == 0) && most_taps(p) <= kMaxTaps;
   constexpr int kMostSplits = 32;
   if (plan.in_packs) {
-    plan.packs = best_choice(
-        plan, {GatherTile::wide, GatherTile::tall, GatherTile::narrow, GatherTile::small},
-        kMostSplits, limits);
+    plan.packs = best_choice(plan,
+                             {GatherTile::wide, GatherTile::high, GatherTile::tall,
+                              GatherTile::narrow, GatherTile::small},
+                             kMostSplits, limits);
   }
   // Where packs are the rule, the exception takes no more memory than they do.
   plan.elements = best_choice(plan, {GatherTile::elements},

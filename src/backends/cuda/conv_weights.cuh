@@ -196,8 +196,8 @@ class WeightsLoader {
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     weights_kernel(const __grid_constant__ Weights p) {
-  using Product = typename Either<C::kTensor, TensorProduct<C, false, false>,
-                                  SingleProduct<C, false, false>>::Type;
+  using Product = std::conditional_t<C::kTensor, TensorProduct<C, false, false>,
+                                     SingleProduct<C, false, false>>;
   using T = typename C::Element;
 
   const int m_tile = divide(p.by_width_tiles, static_cast<int>(blockIdx.x));
@@ -237,46 +237,6 @@ template <class C>
 void start_weights(const Weights& p, Grid grid, Stream stream) {
   start<Weights>(weights_kernel<C>, {grid.x, grid.y, grid.z}, C::kThreads,
                  C::shared_bytes(p.asynchronous), p, stream, "the convolution's weights gradient");
-}
-
-template <typename T>
-void start_tensor_weights(WeightsTile tile, const Weights& p, Grid grid, Stream stream) {
-  switch (tile) {
-    case WeightsTile::wide:
-      return start_weights<Config<T, true, 128, 128, 64, 64, 2, 3, true, true>>(p, grid, stream);
-    case WeightsTile::flat:
-      return start_weights<Config<T, true, 64, 128, 32, 64, 3, 2, true, true>>(p, grid, stream);
-    case WeightsTile::tall:
-      return start_weights<Config<T, true, 128, 64, 64, 32, 3, 2, true, true>>(p, grid, stream);
-    case WeightsTile::small:
-      return start_weights<Config<T, true, 64, 64, 32, 32, 4, 3, true, true>>(p, grid, stream);
-    case WeightsTile::src_elements:
-      return start_weights<Config<T, true, 64, 64, 32, 32, 4, 2, true, false>>(p, grid, stream);
-    case WeightsTile::elements:
-      return start_weights<Config<T, true, 64, 64, 32, 32, 4, 2, false, false>>(p, grid, stream);
-  }
-}
-
-inline void start_single_weights(WeightsTile tile, const Weights& p, Grid grid, Stream stream) {
-  switch (tile) {
-    case WeightsTile::wide:
-      return start_weights<Config<float, false, 128, 128, 128, 128, 2, 3, true, true>>(p, grid,
-                                                                                       stream);
-    case WeightsTile::flat:
-      return start_weights<Config<float, false, 64, 128, 64, 128, 3, 2, true, true>>(p, grid,
-                                                                                     stream);
-    case WeightsTile::tall:
-      return start_weights<Config<float, false, 128, 64, 128, 64, 3, 2, true, true>>(p, grid,
-                                                                                     stream);
-    case WeightsTile::small:
-      return start_weights<Config<float, false, 64, 64, 64, 64, 4, 3, true, true>>(p, grid, stream);
-    case WeightsTile::src_elements:
-      return start_weights<Config<float, false, 64, 64, 64, 64, 4, 2, true, false>>(p, grid,
-                                                                                    stream);
-    case WeightsTile::elements:
-      return start_weights<Config<float, false, 64, 64, 64, 64, 4, 2, false, false>>(p, grid,
-                                                                                     stream);
-  }
 }
 
 }  // namespace ridgeline::cuda::conv
