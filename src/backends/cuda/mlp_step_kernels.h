@@ -52,8 +52,8 @@ struct MlpGeneralPlan {
 [[nodiscard]] MlpGeneralPlan plan_mlp_general(const MlpStep& step, int multiprocessors);
 void launch_mlp_general(const MlpStep& step, const MlpGeneralPlan& plan, Stream stream);
 
-// How pixels are read once, by tensor cores: bytes are exact in f16, and two f16 numbers make one of
-// f32.
+// How pixels are read once, by tensor cores: bytes are exact in f16, and two f16 numbers make one
+// of f32.
 inline constexpr int kMaxPixelHidden = 10, kMaxPixelInputs = 896;
 struct MlpPixelPlan {
   int blocks = 0;  // 0: this way is not for this problem or device
