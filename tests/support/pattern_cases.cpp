@@ -360,6 +360,9 @@ void add_step_patterns(std::vector<OpCase>& cases) {
   add_pixel_mlp_step(cases, {"odd", {5, 1, 3, 7}, 7, 3, ActivationKind::tanh, 1, 0.1});
   add_pixel_mlp_step(cases, {"small", {70, 1, 4, 8}, 3, 17, ActivationKind::leaky_relu});
   add_pixel_mlp_step(cases, {"mnist_batch_150", {150, 1, 28, 28}, 10, 10, ActivationKind::relu, 9});
+  // More tiles of rows, or groups of samples, than a GPU computes at once.
+  add_pixel_mlp_step(cases, {"many_rows", {40000, 1, 4, 4}, 4, 3, ActivationKind::sigmoid, 77});
+  add_small_cnn_step(cases, {"many_samples", {1203, 1, 12, 12}, 3, 3, 5, 7, 4, 5});
   add_small_cnn_step(cases, {"small", {5, 1, 12, 12}, 3, 3, 5, 7, 4, 1});
   add_small_cnn_step(cases, {"kernel_5", {3, 1, 19, 24}, 5, 5, 6, 19, 3});
   add_small_cnn_step(cases, {"mnist_batch_9", {9, 1, 28, 28}, 3, 8, 16, 128, 10, 2});
