@@ -57,6 +57,12 @@ double rate(const BenchResult& result, std::int64_t batch) {
   return static_cast<double>(batch) / seconds_per_step(result);
 }
 
+// What driver and libraries hold beside the arenas.
+Json runtime_memory(const Device& device) {
+  const std::optional<std::size_t> bytes = device.runtime_memory();
+  return bytes ? Json(*bytes) : Json(nullptr);
+}
+
 Json device_ms(const BenchResult& result) {
   return result.device_seconds.empty() ? Json(nullptr) : Json(seconds_per_step(result) * 1e3);
 }
@@ -132,6 +138,7 @@ Json result_json(const BenchResult& result, const BenchConfig& config, const Ben
               {"samples_per_second", rate(result, config.step.batch)},
               {"samples", result.seconds.size()},
               {"peak_memory_bytes", result.memory_bytes},
+              {"runtime_memory_bytes", runtime_memory(device)},
               {"first_step_ms", result.first_step_seconds * 1e3},
               {"training_flops", plan.work().flops},
               {"provider_shares", std::move(shares)},
@@ -179,6 +186,10 @@ std::string bench_text(const std::vector<BenchResult>& results, const BenchConfi
                    bytes_text(result.memory_bytes), shares});
   }
   text += table.text();
+  if (const std::optional<std::size_t> runtime = device.runtime_memory()) {
+    text += fmt::format("\nbeside the arenas, the driver, its libraries and others hold {} on {}\n",
+                        bytes_text(static_cast<std::int64_t>(*runtime)), device.name());
+  }
   if (options.per_step) {
     for (const BenchResult& result : results) text += per_step_text(result);
   }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <map>
 
 #include "backends/cuda/launch.h"
 #include "backends/cuda/upload.h"
@@ -127,6 +128,7 @@ class CudaDevice final : public Device {
   }
   ~CudaDevice() override {
     (void)cudaDeviceSynchronize();
+    lanes_.clear();
     (void)cudaStreamDestroy(compute_);
     (void)cudaStreamDestroy(copies_);
   }
@@ -178,8 +180,9 @@ class CudaDevice final : public Device {
   }
   void stage(std::byte* dst, const void* src, std::size_t bytes) override {
     if (bytes <= cuda::kSmallUpload) return cuda::upload_small(dst, src, bytes, compute_);
-    slots_[next_slot_].send(dst, src, bytes, compute_, copies_);
-    next_slot_ = (next_slot_ + 1) % slots_.size();
+    Lane& lane = lanes_[dst];
+    lane.slots[lane.next].send(dst, src, bytes, compute_, copies_);
+    lane.next = 1 - lane.next;
   }
   void download(void* dst, const std::byte* src, std::size_t bytes) override {
     check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, compute_), "a download");
@@ -222,9 +225,12 @@ class CudaDevice final : public Device {
   cudaStream_t compute_ = nullptr, copies_ = nullptr;
   std::optional<Event> start_, stop_;
   std::size_t allocated_ = 0;
-  // Pixels, labels and sample numbers of two batches.
-  std::array<StagingSlot, 6> slots_;
-  std::size_t next_slot_ = 0;
+  // Two batches may be under way to each place.
+  struct Lane {
+    std::array<StagingSlot, 2> slots;
+    std::size_t next = 0;
+  };
+  std::map<std::byte*, Lane> lanes_;
 };
 
 }  // namespace

@@ -39,8 +39,8 @@ class Device {
   [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void release(std::byte* memory, std::size_t bytes) noexcept = 0;
 
-  // What the driver and its libraries have taken of the device's memory beyond our allocations;
-  // nothing when that cannot be told.
+  // What the driver, its libraries and other programs have taken of the device's memory beyond our
+  // allocations; nothing when that cannot be told.
   [[nodiscard]] virtual std::optional<std::size_t> runtime_memory() const { return std::nullopt; }
 
   virtual void upload(std::byte* dst, const void* src, std::size_t bytes) = 0;

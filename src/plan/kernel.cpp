@@ -22,6 +22,11 @@ bool contains(const std::vector<ValueId>& values, ValueId value) {
 std::size_t Problem::input_index(ValueId value) const { return position_of(inputs, value); }
 std::size_t Problem::output_index(ValueId value) const { return position_of(outputs, value); }
 
+std::optional<std::size_t> Problem::find_output(ValueId value) const {
+  if (!contains(outputs, value)) return std::nullopt;
+  return output_index(value);
+}
+
 std::string Problem::text() const {
   std::string text;
   for (const NodeId id : nodes) {

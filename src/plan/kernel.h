@@ -36,6 +36,8 @@ struct Problem {
   // The position of a value among the inputs or outputs. REQUIRES: it is there.
   [[nodiscard]] std::size_t input_index(ValueId value) const;
   [[nodiscard]] std::size_t output_index(ValueId value) const;
+  // The same for a value that may lie inside the pattern; nothing then.
+  [[nodiscard]] std::optional<std::size_t> find_output(ValueId value) const;
   // "conv2d+bias+activation(relu) 512x1x28x28,8x1x3x3,8 -> 512x8x26x26 f32": the key under which
   // choices are cached.
   [[nodiscard]] std::string text() const;

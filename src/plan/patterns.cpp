@@ -68,6 +68,11 @@ NodeId bias_gradient_beside(const Graph& graph, NodeId node) {
   return bias == users.end() ? kNoNode : *bias;
 }
 
+std::optional<ActivationAttributes> activation_of(const Node& node) {
+  const auto* attributes = std::get_if<ActivationAttributes>(&node.attributes);
+  return attributes == nullptr ? std::nullopt : std::optional(*attributes);
+}
+
 }  // namespace
 
 Match conv2d_epilogue(const Graph& graph, NodeId first) {
@@ -168,6 +173,56 @@ Match run_of(const Graph& graph, NodeId first, OpKind kind, bool same_settings) 
   }
   if (nodes.size() == 1) return {};
   return nodes;
+}
+
+NormApplyOperands norm_apply_operands(const Problem& problem) {
+  const Node& apply = problem.node();
+  NormApplyOperands operands;
+  operands.src = problem.input_index(apply.inputs[0]);
+  operands.mean = problem.input_index(apply.inputs[1]);
+  operands.variance = problem.input_index(apply.inputs[2]);
+  operands.scale = problem.input_index(apply.inputs[3]);
+  operands.shift = problem.input_index(apply.inputs[4]);
+  if (problem.nodes.size() > 1 && problem.node(1).kind == OpKind::add) {
+    const std::vector<ValueId>& terms = problem.node(1).inputs;
+    operands.other = problem.input_index(terms[terms[0] == apply.outputs[0] ? 1 : 0]);
+  }
+  operands.attributes = std::get<BatchNormAttributes>(apply.attributes);
+  operands.activation = activation_of(problem.node(problem.nodes.size() - 1));
+  return operands;
+}
+
+NormBackwardOperands norm_backward_operands(const Problem& problem) {
+  NormBackwardOperands operands;
+  operands.diff = problem.input_index(problem.node().inputs[0]);
+  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
+    const Node& node = problem.node(i);
+    if (node.kind == OpKind::add || node.kind == OpKind::activation_backward) {
+      const std::size_t second = problem.input_index(node.inputs[1]);
+      (node.kind == OpKind::add ? operands.other : operands.kept) = second;
+      operands.stored = problem.find_output(node.outputs[0]);
+      operands.activation = activation_of(node);
+      continue;
+    }
+    operands.attributes = std::get<BatchNormAttributes>(node.attributes);
+    operands.src = problem.input_index(node.inputs[1]);
+    operands.mean = problem.input_index(node.inputs[2]);
+    operands.variance = problem.input_index(node.inputs[3]);
+    if (node.kind == OpKind::bn_backward_reduce) {
+      operands.reduce = true;
+      operands.diff_scale = problem.find_output(node.outputs[0]);
+      operands.diff_shift = problem.find_output(node.outputs[1]);
+      continue;
+    }
+    operands.apply = true;
+    operands.scale = problem.input_index(node.inputs[4]);
+    operands.diff_src = problem.find_output(node.outputs[0]);
+    if (!operands.reduce) {
+      operands.given_scale = problem.input_index(node.inputs[5]);
+      operands.given_shift = problem.input_index(node.inputs[6]);
+    }
+  }
+  return operands;
 }
 
 }  // namespace ridgeline::patterns

@@ -3,6 +3,7 @@
 // The patterns that several backends cover with one kernel each, as match functions for rows. Each
 // gives the nodes in order, or nothing when the pattern does not begin at `first`.
 
+#include <optional>
 #include <vector>
 
 #include "plan/kernel.h"
@@ -51,5 +52,27 @@ template <OpKind kind>
 Match run_of_any(const Graph& graph, NodeId first) {
   return run_of(graph, first, kind, false);
 }
+
+// Where the operands of bn_apply, with what follows it in a pattern, stand among a kernel's inputs.
+struct NormApplyOperands {
+  std::size_t src = 0, mean = 0, variance = 0, scale = 0, shift = 0;
+  std::optional<std::size_t> other;  // added after
+  BatchNormAttributes attributes;
+  std::optional<ActivationAttributes> activation;
+};
+[[nodiscard]] NormApplyOperands norm_apply_operands(const Problem& problem);
+
+// Where the operands of batch norm's gradients, with what comes before them in a pattern, stand
+// among a kernel's arguments; nothing where there are none.
+struct NormBackwardOperands {
+  using Index = std::optional<std::size_t>;
+  std::size_t diff = 0, src = 0, mean = 0, variance = 0;  // inputs
+  Index other, kept, scale, given_scale, given_shift;     // inputs
+  Index stored, diff_scale, diff_shift, diff_src;         // outputs
+  bool reduce = false, apply = false;
+  BatchNormAttributes attributes;
+  std::optional<ActivationAttributes> activation;
+};
+[[nodiscard]] NormBackwardOperands norm_backward_operands(const Problem& problem);
 
 }  // namespace ridgeline::patterns

@@ -80,8 +80,8 @@ class Statistics final : public Kernel {
 std::unique_ptr<Kernel> make_statistics(const Problem& problem, std::span<const Layout>) {
   const Node& statistics = problem.node();
   StatisticsOperands operands;
-  operands.mean = find_output(problem, statistics.outputs[0]);
-  operands.variance = find_output(problem, statistics.outputs[1]);
+  operands.mean = problem.find_output(statistics.outputs[0]);
+  operands.variance = problem.find_output(statistics.outputs[1]);
   const BatchNormAttributes* attributes = nullptr;
   if (problem.nodes.size() > 1) {
     const Node& update = problem.node(1);
@@ -161,18 +161,12 @@ std::string check_updates(const Problem& problem) {
   return refuse_doubles(problem);
 }
 
-// Where apply's operands stand among the kernel's inputs.
-struct ApplyOperands {
-  std::size_t src = 0, mean = 0, variance = 0, scale = 0, shift = 0;
-  Index other;  // added after
-};
-
 class Apply final : public Kernel {
  public:
-  Apply(const ApplyOperands& operands, double epsilon, const ActivationAttributes* activation)
+  explicit Apply(const patterns::NormApplyOperands& operands)
       : operands_(operands),
-        epsilon_(static_cast<float>(epsilon)),
-        activation_(code_of(activation)) {
+        epsilon_(static_cast<float>(operands.attributes.epsilon)),
+        activation_(code_of(operands.activation ? &*operands.activation : nullptr)) {
     traits = {.slices = true, .in_place = true};
   }
 
@@ -193,26 +187,13 @@ class Apply final : public Kernel {
   }
 
  private:
-  ApplyOperands operands_;
+  patterns::NormApplyOperands operands_;
   float epsilon_;
   ActivationCode activation_;
 };
 
 std::unique_ptr<Kernel> make_apply(const Problem& problem, std::span<const Layout>) {
-  const Node& apply = problem.node();
-  const Node& last = problem.node(problem.nodes.size() - 1);
-  ApplyOperands operands;
-  operands.src = problem.input_index(apply.inputs[0]);
-  operands.mean = problem.input_index(apply.inputs[1]);
-  operands.variance = problem.input_index(apply.inputs[2]);
-  operands.scale = problem.input_index(apply.inputs[3]);
-  operands.shift = problem.input_index(apply.inputs[4]);
-  if (problem.nodes.size() > 1 && problem.node(1).kind == OpKind::add) {
-    const std::vector<ValueId>& terms = problem.node(1).inputs;
-    operands.other = problem.input_index(terms[terms[0] == apply.outputs[0] ? 1 : 0]);
-  }
-  auto kernel = std::make_unique<Apply>(operands, norm_of(apply).epsilon,
-                                        std::get_if<ActivationAttributes>(&last.attributes));
+  auto kernel = std::make_unique<Apply>(patterns::norm_apply_operands(problem));
   set_layouts(*kernel, problem, Layout::nhwc());
   return kernel;
 }

@@ -11,14 +11,6 @@
 namespace ridgeline::cuda {
 namespace {
 
-// Where the operands stand among the kernel's arguments.
-struct BackwardOperands {
-  std::size_t diff = 0, src = 0, mean = 0, variance = 0;  // inputs
-  Index other, kept, scale, given_scale, given_shift;     // inputs
-  Index stored, diff_scale, diff_shift, diff_src;         // outputs
-  bool reduce = false, apply = false;
-};
-
 // The pieces of the workspace.
 struct Scratch {
   std::size_t coefficients = 0, mask = 0;  // where they begin; partial sums come first
@@ -29,9 +21,10 @@ struct Scratch {
 
 class Backward final : public Kernel {
  public:
-  Backward(const BackwardOperands& operands, const BatchNormAttributes& attributes,
-           const ActivationAttributes* activation, const TensorSpec& src)
-      : operands_(operands), attributes_(attributes), activation_(code_of(activation)) {
+  Backward(const patterns::NormBackwardOperands& operands, const TensorSpec& src)
+      : operands_(operands),
+        attributes_(operands.attributes),
+        activation_(code_of(operands.activation ? &*operands.activation : nullptr)) {
     traits = {.slices = true, .in_place = operands.stored || !operands.reduce};
     if (!operands.reduce) return;
     const std::int64_t channels = src.shape[1], rows = src.shape.elements() / channels;
@@ -142,7 +135,7 @@ class Backward final : public Kernel {
     return reinterpret_cast<float*>(args.workspace + scratch_.coefficients);
   }
 
-  BackwardOperands operands_;
+  patterns::NormBackwardOperands operands_;
   BatchNormAttributes attributes_;
   ActivationCode activation_;
   Scratch scratch_;
@@ -150,46 +143,9 @@ class Backward final : public Kernel {
   bool masks_ = false;
 };
 
-// Notes where the operands of one node of the pattern stand.
-void add_operands(const Problem& problem, const Node& node, BackwardOperands& operands) {
-  if (node.kind == OpKind::add || node.kind == OpKind::activation_backward) {
-    const std::size_t second = problem.input_index(node.inputs[1]);
-    (node.kind == OpKind::add ? operands.other : operands.kept) = second;
-    operands.stored = find_output(problem, node.outputs[0]);
-    return;
-  }
-  operands.src = problem.input_index(node.inputs[1]);
-  operands.mean = problem.input_index(node.inputs[2]);
-  operands.variance = problem.input_index(node.inputs[3]);
-  if (node.kind == OpKind::bn_backward_reduce) {
-    operands.reduce = true;
-    operands.diff_scale = find_output(problem, node.outputs[0]);
-    operands.diff_shift = find_output(problem, node.outputs[1]);
-  } else {
-    operands.apply = true;
-    operands.scale = problem.input_index(node.inputs[4]);
-    operands.diff_src = find_output(problem, node.outputs[0]);
-    if (!operands.reduce) {
-      operands.given_scale = problem.input_index(node.inputs[5]);
-      operands.given_shift = problem.input_index(node.inputs[6]);
-    }
-  }
-}
-
 std::unique_ptr<Kernel> make_backward(const Problem& problem, std::span<const Layout>) {
-  BackwardOperands operands;
-  const ActivationAttributes* activation = nullptr;
-  operands.diff = problem.input_index(problem.node().inputs[0]);
-  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
-    const Node& node = problem.node(i);
-    add_operands(problem, node, operands);
-    if (node.kind == OpKind::activation_backward) {
-      activation = &std::get<ActivationAttributes>(node.attributes);
-    }
-  }
-  const Node& last = problem.node(problem.nodes.size() - 1);
-  auto kernel = std::make_unique<Backward>(operands, std::get<BatchNormAttributes>(last.attributes),
-                                           activation, problem.input(operands.src));
+  const patterns::NormBackwardOperands operands = patterns::norm_backward_operands(problem);
+  auto kernel = std::make_unique<Backward>(operands, problem.input(operands.src));
   set_layouts(*kernel, problem, Layout::nhwc());
   return kernel;
 }

@@ -107,7 +107,7 @@ std::string check_parameter_casts(const Problem& problem) { return refuse_double
 std::unique_ptr<Kernel> make_parameter_casts(const Problem& problem, std::span<const Layout>) {
   std::vector<ParameterCasts::Places> places;
   for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
-    const Index dst = find_output(problem, problem.node(i).outputs[0]);
+    const Index dst = problem.find_output(problem.node(i).outputs[0]);
     if (dst) places.push_back({problem.input_index(problem.node(i).inputs[0]), *dst});
   }
   auto kernel = std::make_unique<ParameterCasts>(std::move(places), target_of(problem.node()));

@@ -46,12 +46,6 @@ std::string check_channels(const Problem& problem) {
   return check_elements(problem);
 }
 
-Index find_output(const Problem& problem, ValueId value) {
-  const auto found = std::find(problem.outputs.begin(), problem.outputs.end(), value);
-  if (found == problem.outputs.end()) return {};
-  return static_cast<std::size_t>(found - problem.outputs.begin());
-}
-
 Rows rows_at(std::span<const Tensor> tensors, Index index) {
   if (!index || tensors[*index].data == nullptr) return {};
   return rows_of(tensors[*index]);

@@ -191,18 +191,12 @@ class UpdateRunning final : public Kernel {
   std::int64_t channels_;
 };
 
-// Where apply's operands stand among the kernel's inputs.
-struct ApplyOperands {
-  std::size_t src = 0, mean = 0, variance = 0, scale = 0, shift = 0;
-  std::optional<std::size_t> other;  // added after
-};
-
 class Apply final : public Kernel {
  public:
-  Apply(const ApplyOperands& operands, double epsilon, const ActivationAttributes* activation)
-      : operands_(operands), epsilon_(epsilon) {
-    if (activation != nullptr) activation_ = *activation;
-  }
+  explicit Apply(const patterns::NormApplyOperands& operands)
+      : operands_(operands),
+        epsilon_(operands.attributes.epsilon),
+        activation_(operands.activation) {}
 
   void run(const KernelArgs& args) const override {
     const Tensor& src = args.inputs[operands_.src];
@@ -241,7 +235,7 @@ class Apply final : public Kernel {
     task.shift = shift;
   }
 
-  ApplyOperands operands_;
+  patterns::NormApplyOperands operands_;
   double epsilon_;
   std::optional<ActivationAttributes> activation_;
 };
@@ -266,21 +260,7 @@ std::unique_ptr<Kernel> make_update_running(const Problem& problem, std::span<co
 }
 
 std::unique_ptr<Kernel> make_apply(const Problem& problem, std::span<const Layout>) {
-  const Node& apply = problem.node();
-  const Node& last = problem.node(problem.nodes.size() - 1);
-  ApplyOperands operands;
-  operands.src = problem.input_index(apply.inputs[0]);
-  operands.mean = problem.input_index(apply.inputs[1]);
-  operands.variance = problem.input_index(apply.inputs[2]);
-  operands.scale = problem.input_index(apply.inputs[3]);
-  operands.shift = problem.input_index(apply.inputs[4]);
-  if (problem.nodes.size() > 1 && problem.node(1).kind == OpKind::add) {
-    const std::vector<ValueId>& terms = problem.node(1).inputs;
-    operands.other = problem.input_index(terms[terms[0] == apply.outputs[0] ? 1 : 0]);
-  }
-  auto kernel =
-      std::make_unique<Apply>(operands, std::get<BatchNormAttributes>(apply.attributes).epsilon,
-                              std::get_if<ActivationAttributes>(&last.attributes));
+  auto kernel = std::make_unique<Apply>(patterns::norm_apply_operands(problem));
   set_layouts(*kernel, problem, Layout::nhwc());
   Carver carver(nullptr);
   for (int i = 0; i < 3; ++i) carver.take<float>(channel_period(problem.output(0).shape[1]));

@@ -135,16 +135,6 @@ namespace {
 HWY_EXPORT(reduce_gradient);
 HWY_EXPORT(apply_gradient);
 
-using Index = std::optional<std::size_t>;
-
-// Where the operands stand among the kernel's arguments; empty where there are none.
-struct BackwardOperands {
-  std::size_t diff = 0, src = 0, mean = 0, variance = 0;  // inputs
-  Index other, kept, scale, given_scale, given_shift;     // inputs
-  Index stored, diff_scale, diff_shift, diff_src;         // outputs
-  bool reduce = false, apply = false;
-};
-
 // Numbers per channel, each repeated over a row, and the sums.
 struct Scratch {
   float *mean, *factor, *slope, *offset;
@@ -155,13 +145,12 @@ struct Scratch {
 
 class Backward final : public Kernel {
  public:
-  Backward(const BackwardOperands& operands, const BatchNormAttributes& attributes,
-           const ActivationAttributes* activation, const Shape& src)
+  Backward(const patterns::NormBackwardOperands& operands, const Shape& src)
       : operands_(operands),
-        attributes_(attributes),
+        attributes_(operands.attributes),
+        activation_(operands.activation),
         channels_(src[1]),
         parts_(reduction_parts(src.elements())) {
-    if (activation != nullptr) activation_ = *activation;
     workspace_bytes = carve(nullptr, channel_period(channels_)).bytes;
     traits = {.slices = true, .in_place = operands.stored || !operands.reduce};
   }
@@ -197,10 +186,10 @@ class Backward final : public Kernel {
 
   [[nodiscard]] BackwardTask make_task(const KernelArgs& args) const {
     const Tensor& diff = args.inputs[operands_.diff];
-    const auto input = [&](Index index) -> const Tensor& {
+    const auto input = [&](std::optional<std::size_t> index) -> const Tensor& {
       return index ? args.inputs[*index] : diff;
     };
-    const auto output = [&](Index index) -> const Tensor& {
+    const auto output = [&](std::optional<std::size_t> index) -> const Tensor& {
       return index && args.outputs[*index].data != nullptr ? args.outputs[*index] : diff;
     };
     BackwardTask task;
@@ -227,7 +216,7 @@ class Backward final : public Kernel {
       scratch.sums.clear(part);
       HWY_DYNAMIC_DISPATCH(reduce_gradient)(task, range, scratch.sums.part(part));
     });
-    const auto store = [&](Index output, std::int64_t c, double value) {
+    const auto store = [&](std::optional<std::size_t> output, std::int64_t c, double value) {
       if (output && args.outputs[*output].data != nullptr) {
         args.outputs[*output].as<float>()[c] = static_cast<float>(value);
       }
@@ -270,56 +259,16 @@ class Backward final : public Kernel {
     });
   }
 
-  BackwardOperands operands_;
+  patterns::NormBackwardOperands operands_;
   BatchNormAttributes attributes_;
   std::optional<ActivationAttributes> activation_;
   std::int64_t channels_;
   int parts_;
 };
 
-Index find_output(const Problem& problem, ValueId value) {
-  const auto found = std::find(problem.outputs.begin(), problem.outputs.end(), value);
-  if (found == problem.outputs.end()) return {};
-  return static_cast<std::size_t>(found - problem.outputs.begin());
-}
-
 std::unique_ptr<Kernel> make_backward(const Problem& problem, std::span<const Layout>) {
-  BackwardOperands operands;
-  const ActivationAttributes* activation = nullptr;
-  const BatchNormAttributes* attributes = nullptr;
-  const Node& first = problem.node();
-  operands.diff = problem.input_index(first.inputs[0]);
-  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
-    const Node& node = problem.node(i);
-    if (node.kind == OpKind::add) {
-      operands.other = problem.input_index(node.inputs[1]);
-      operands.stored = find_output(problem, node.outputs[0]);
-    } else if (node.kind == OpKind::activation_backward) {
-      activation = &std::get<ActivationAttributes>(node.attributes);
-      operands.kept = problem.input_index(node.inputs[1]);
-      operands.stored = find_output(problem, node.outputs[0]);
-    } else {
-      attributes = &std::get<BatchNormAttributes>(node.attributes);
-      operands.src = problem.input_index(node.inputs[1]);
-      operands.mean = problem.input_index(node.inputs[2]);
-      operands.variance = problem.input_index(node.inputs[3]);
-    }
-    if (node.kind == OpKind::bn_backward_reduce) {
-      operands.reduce = true;
-      operands.diff_scale = find_output(problem, node.outputs[0]);
-      operands.diff_shift = find_output(problem, node.outputs[1]);
-    } else if (node.kind == OpKind::bn_backward_apply) {
-      operands.apply = true;
-      operands.scale = problem.input_index(node.inputs[4]);
-      operands.diff_src = find_output(problem, node.outputs[0]);
-      if (!operands.reduce) {
-        operands.given_scale = problem.input_index(node.inputs[5]);
-        operands.given_shift = problem.input_index(node.inputs[6]);
-      }
-    }
-  }
-  auto kernel = std::make_unique<Backward>(operands, *attributes, activation,
-                                           problem.input(operands.src).shape);
+  const patterns::NormBackwardOperands operands = patterns::norm_backward_operands(problem);
+  auto kernel = std::make_unique<Backward>(operands, problem.input(operands.src).shape);
   set_layouts(*kernel, problem, Layout::nhwc());
   return kernel;
 }
