@@ -17,6 +17,7 @@ last place.
 CTest runs it on images of 64x64; 224x224 takes some minutes more."""
 
 import argparse
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -82,7 +83,7 @@ def torch_run(manifest, folder, dtype, steps, first=0, channels_last=False, devi
     """Logits of inference; the loss, gradients and running statistics of each step, from batch `first` on. With `narrow`,
     under autocast to that type."""
     model = torch_model(manifest, folder, dtype).to(device)
-    autocast = torch.autocast("cuda", narrow or torch.bfloat16, enabled=narrow is not None)
+    autocast = torch.autocast("cuda", narrow) if narrow else contextlib.nullcontext()
     scale = 1024.0 if narrow == torch.float16 else 1.0
     if channels_last:
         model = model.to(memory_format=torch.channels_last)
