@@ -1,11 +1,7 @@
 // Where the speed of the cuda backend's convolutions comes from: layers of ResNet-50 computed by
 // kernels from naive to fast, each checked against the naive one, as one table in markdown.
 // docs/kernels/cuda-convolution.md tells the story.
-//
-//   nvcc -std=c++20 -O3 -arch=native --expt-relaxed-constexpr -Isrc bench/cuda_convolution.cu
-//     src/backends/cuda/conv_*.cu src/backends/cuda/conv_plan*.cpp src/backends/cuda/conv_cost.cpp
-//     src/backends/cuda/common.cpp src/base/shape.cpp src/base/fmt.cpp -o cuda_convolution
-//   ./cuda_convolution [images]
+// usage: build/bench/cuda_convolution [images]
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>

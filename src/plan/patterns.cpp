@@ -175,6 +175,21 @@ Match run_of(const Graph& graph, NodeId first, OpKind kind, bool same_settings) 
   return nodes;
 }
 
+Chain chain_of(const Problem& problem) {
+  Chain chain;
+  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
+    const Node& node = problem.node(i);
+    if (node.kind == OpKind::bias) {
+      chain.bias = &node;
+    } else if (node.kind == OpKind::activation) {
+      chain.activation = &node;
+    } else {
+      chain.root = &node;
+    }
+  }
+  return chain;
+}
+
 NormApplyOperands norm_apply_operands(const Problem& problem) {
   const Node& apply = problem.node();
   NormApplyOperands operands;

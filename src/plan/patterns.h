@@ -53,6 +53,19 @@ Match run_of_any(const Graph& graph, NodeId first) {
   return run_of(graph, first, kind, false);
 }
 
+// The nodes of a problem that an epilogue pattern gave, or of the op alone.
+struct Chain {
+  const Node* root = nullptr;  // the convolution or matrix product
+  const Node* bias = nullptr;
+  const Node* activation = nullptr;
+
+  [[nodiscard]] ValueId dst() const {
+    const Node* last = activation != nullptr ? activation : bias != nullptr ? bias : root;
+    return last->outputs[0];
+  }
+};
+[[nodiscard]] Chain chain_of(const Problem& problem);
+
 // Where the operands of bn_apply, with what follows it in a pattern, stand among a kernel's inputs.
 struct NormApplyOperands {
   std::size_t src = 0, mean = 0, variance = 0, scale = 0, shift = 0;

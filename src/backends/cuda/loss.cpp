@@ -30,15 +30,15 @@ class Loss final : public Kernel {
       if (node.kind == OpKind::softmax_cross_entropy) {
         smoothing_ = std::get<LossAttributes>(node.attributes).label_smoothing;
         labels_ = problem.input_index(node.inputs[1]);
-        loss_ = index_of(problem, node.outputs[0]);
-        probabilities_ = index_of(problem, node.outputs[1]);
+        loss_ = problem.find_output(node.outputs[0]);
+        probabilities_ = problem.find_output(node.outputs[1]);
       } else if (node.kind == OpKind::metrics) {
         totals_ = problem.input_index(node.inputs[0]);
-        new_totals_ = index_of(problem, node.outputs[0]);
+        new_totals_ = problem.find_output(node.outputs[0]);
       } else if (node.kind == OpKind::softmax_cross_entropy_backward) {
-        diff_logits_ = index_of(problem, node.outputs[0]);
+        diff_logits_ = problem.find_output(node.outputs[0]);
       } else if (contains(problem.nodes, problem.graph->value(node.inputs[0]).producer)) {
-        cast_diff_logits_ = index_of(problem, node.outputs[0]);
+        cast_diff_logits_ = problem.find_output(node.outputs[0]);
       }
     }
     workspace_bytes = static_cast<std::size_t>(loss_workspace_bytes());
@@ -63,13 +63,6 @@ class Loss final : public Kernel {
   }
 
  private:
-  // A value inside the pattern has no place.
-  static std::optional<std::size_t> index_of(const Problem& problem, ValueId value) {
-    const auto found = std::find(problem.outputs.begin(), problem.outputs.end(), value);
-    if (found == problem.outputs.end()) return std::nullopt;
-    return static_cast<std::size_t>(found - problem.outputs.begin());
-  }
-
   Shape shape_;
   double smoothing_ = 0.0;
   std::size_t labels_ = 1, totals_ = 0;

@@ -2,6 +2,7 @@
 
 #include "backends/cuda/common.h"
 #include "base/error.h"
+#include "plan/patterns.h"
 
 namespace ridgeline::cudnn {
 namespace {
@@ -92,23 +93,8 @@ Image& image_of(Product& product, Operand operand) {
   return product.*member_of(product.direction, operand);
 }
 
-Chain chain_of(const Problem& problem) {
-  Chain chain;
-  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
-    const Node& node = problem.node(i);
-    if (node.kind == OpKind::bias) {
-      chain.bias = &node;
-    } else if (node.kind == OpKind::activation) {
-      chain.activation = &node;
-    } else {
-      chain.root = &node;
-    }
-  }
-  return chain;
-}
-
 OperandValues operand_values(const Problem& problem) {
-  const Chain chain = chain_of(problem);
+  const patterns::Chain chain = patterns::chain_of(problem);
   return {chain.root->inputs[0], chain.root->inputs[1],
           chain.bias == nullptr ? kNoValue : chain.bias->inputs[1],
           problem.node(problem.nodes.size() - 1).outputs[0]};
@@ -116,7 +102,7 @@ OperandValues operand_values(const Problem& problem) {
 
 std::string refuse_product(const Problem& problem) {
   if (std::string reason = cuda::refuse_doubles(problem); !reason.empty()) return reason;
-  const Chain chain = chain_of(problem);
+  const patterns::Chain chain = patterns::chain_of(problem);
   const OperandValues values = operand_values(problem);
   const auto type = [&](Operand operand) {
     return problem.graph->value(values[operand]).spec.dtype;
@@ -137,7 +123,7 @@ std::string refuse_product(const Problem& problem) {
 }
 
 Product product_of(const Problem& problem) {
-  const Chain chain = chain_of(problem);
+  const patterns::Chain chain = patterns::chain_of(problem);
   const OperandValues values = operand_values(problem);
   Product product;
   product.direction = direction_of(chain.root->kind);

@@ -49,14 +49,6 @@ using Operands = std::array<std::byte*, kOperands>;
 [[nodiscard]] const Image& image_of(const Product& product, Operand operand);
 [[nodiscard]] Image& image_of(Product& product, Operand operand);
 
-// The nodes of a row's problem: the product and what follows it, null when it is not there.
-struct Chain {
-  const Node* root = nullptr;
-  const Node* bias = nullptr;
-  const Node* activation = nullptr;
-};
-[[nodiscard]] Chain chain_of(const Problem& problem);
-
 // The values of a problem that are its operands; the bias is kNoValue where there is none.
 using OperandValues = std::array<ValueId, kOperands>;
 [[nodiscard]] OperandValues operand_values(const Problem& problem);

@@ -2,21 +2,6 @@
 
 namespace ridgeline::onednn {
 
-Chain chain_of(const Problem& problem) {
-  Chain chain;
-  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
-    const Node& node = problem.node(i);
-    if (node.kind == OpKind::bias) {
-      chain.bias = &node;
-    } else if (node.kind == OpKind::activation) {
-      chain.activation = &node;
-    } else {
-      chain.root = &node;
-    }
-  }
-  return chain;
-}
-
 bool append_user(const Graph& graph, OpKind kind, std::vector<NodeId>& nodes) {
   const ValueId dst = graph.node(nodes.back()).outputs[0];
   const NodeId user = sole_user(graph, dst);

@@ -3,22 +3,12 @@
 // The multi-node patterns that convolutions and matrix products share.
 
 #include "plan/kernel.h"
+#include "plan/patterns.h"
 
 namespace ridgeline::onednn {
 
-// A convolution or matrix product, then what its epilogue can do.
-struct Chain {
-  const Node* root = nullptr;
-  const Node* bias = nullptr;
-  const Node* activation = nullptr;
-
-  [[nodiscard]] ValueId dst() const {
-    const Node* last = activation != nullptr ? activation : bias != nullptr ? bias : root;
-    return last->outputs[0];
-  }
-};
-
-[[nodiscard]] Chain chain_of(const Problem& problem);
+using patterns::Chain;
+using patterns::chain_of;
 
 // Appends the sole user of the last node's output to a pattern, if it is of this kind and reads
 // that output first.
