@@ -99,13 +99,14 @@ __device__ __forceinline__ float activate(int kind, float slope, float x) {
   return x;
 }
 
-// The gradient with respect to src from that to dst; `kept` is dst, for silu src.
+// The gradient with respect to src from that to dst; `kept` is dst, for silu src. A NaN that was
+// kept lets the gradient pass, as in the reference.
 __device__ __forceinline__ float activate_backward(int kind, float slope, float diff, float kept) {
   switch (static_cast<ActivationKind>(kind)) {
     case ActivationKind::relu:
-      return kept > 0.0F ? diff : 0.0F;
+      return kept <= 0.0F ? 0.0F : diff;
     case ActivationKind::relu6:
-      return kept > 0.0F && kept < 6.0F ? diff : 0.0F;
+      return kept <= 0.0F || kept >= 6.0F ? 0.0F : diff;
     case ActivationKind::leaky_relu:
       return kept > 0.0F ? diff : diff * slope;
     case ActivationKind::sigmoid:
