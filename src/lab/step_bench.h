@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "lab/stats.h"
+#include "lab/stats/summary.h"
 #include "train/step_runner.h"
 
 namespace ridgeline {

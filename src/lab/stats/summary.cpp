@@ -1,4 +1,4 @@
-#include "lab/stats.h"
+#include "lab/stats/summary.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,153 @@
+#pragma once
+
+// What the laboratory writes down: the rows of the store, as plain structs. Units stand in the
+// names; what was not measured is nothing, never zero.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ridgeline {
+
+using RunId = std::int64_t;  // within one store; runs keep their uuid everywhere
+
+// A machine with a build, as found when a run began.
+struct EnvironmentRecord {
+  std::string key;    // hash of the fingerprint and the label: the same environment, the same key
+  std::string label;  // the user's own: "cloud CPU, 4 vCPU"; empty: none
+  std::string host, cpu;
+  std::string gpus;         // names, joined by "; "
+  std::string fingerprint;  // JSON: everything else that is known of it
+};
+
+// What was computed. Two runs are alike when these are equal, whoever computed it.
+struct Work {
+  std::string kind = "training";  // or "inference"
+  std::string model;
+  std::string settings;  // options of the model, "depth=3,width=64", sorted
+  std::int64_t batch = 0;
+  std::string image;  // "3x224x224"
+  std::int64_t classes = 0;
+  std::string precision = "fp32";
+  std::string optimizer;  // "sgd momentum 0.9"; empty for inference
+  std::string data = "synthetic";
+  std::int64_t data_samples = 0;  // of the data set that batches are drawn from
+  std::string normalisation;
+  // What else changes the work: "freeze=features.*", "dropout=0.5"; empty: nothing.
+  std::string variant;
+
+  bool operator==(const Work&) const = default;
+};
+
+// Who computed it and how.
+struct Executor {
+  std::string backend;  // "native", "auto", "torch-cpu"
+  std::string device;   // "cpu", "cuda:0"
+  int threads = 0;
+  std::string options;  // "deterministic", "no-pass fusion", "amp,channels_last"
+  bool operator==(const Executor&) const = default;
+};
+
+enum class RunStatus { running, complete, interrupted, failed };
+
+struct RunRecord {
+  RunId id = 0;
+  std::string uuid;               // of this run, everywhere
+  std::string environment;        // key
+  std::string command;            // "bench", "train", "profile"
+  std::string arguments;          // the command line
+  std::string group;              // uuid of the call that measured several runs side by side
+  std::string label;              // the user's or the study's
+  std::string started, finished;  // UTC, ISO 8601; empty: not finished
+  RunStatus status = RunStatus::running;
+  std::string error;  // why it failed
+  std::int64_t seed = 0;
+  Work work;
+  Executor executor;
+  // Numbers of the whole run by their registered names (columns.h): "training_flops",
+  // "planned_bytes", "first_step_seconds", "setup_seconds", "autotune_seconds", …
+  std::map<std::string, double> numbers;
+  // The same for words: "providers", "clock", "parity", …
+  std::map<std::string, std::string> notes;
+};
+
+enum class SampleKind { warmup, measured, split };
+
+// One iteration. `wall_seconds` is synchronised time by the host's clock.
+struct Sample {
+  std::int64_t process = 0;    // which of several
+  std::int64_t block = 0;      // the turn in which it was measured
+  std::int64_t iteration = 0;  // within the process, from 0; warm-up counted
+  SampleKind kind = SampleKind::measured;
+  double at_seconds = 0.0;  // since the run began
+  double wall_seconds = 0.0;
+  std::optional<double> device_seconds;  // by the device's own clock
+  std::optional<double> data_wait_seconds, upload_seconds;
+  // Of the step-split pass (kind split): phases waited for one after another.
+  std::optional<double> forward_seconds, backward_seconds, optimizer_seconds;
+};
+
+// One step of the plan.
+struct StepTime {
+  std::int64_t index = 0;
+  std::string layer, ops, phase, provider, kernel;
+  double seconds = 0.0;         // median of some repeats, each waited for
+  std::int64_t flops = 0;       // executed: algorithmic times the kernel's factor
+  std::int64_t work_flops = 0;  // algorithmic
+  std::int64_t bytes_read = 0, bytes_written = 0;  // at its boundary
+  std::int64_t working_set_bytes = 0;              // buffers and workspace that it touches
+  std::string unit;                                // of the compute roof: "fp32", "tensor bf16"
+  double flop_factor = 1.0;             // below 1: an algorithm that does fewer operations
+  std::optional<double> counted_bytes;  // by hardware counters
+};
+
+// One reading of one sensor. Names are registered in columns.h: "cpu_utilisation_percent",
+// "gpu_power_watts", …; `device` is "cpu" or "cuda:0".
+struct Reading {
+  double at_seconds = 0.0;  // since the run began
+  std::string device, sensor;
+  double value = 0.0;
+};
+
+// Bytes by owner.
+struct MemoryEntry {
+  std::string device;    // where they lie
+  std::string category;  // "parameter", "activation", …, "context", "libraries", "loader", "rest"
+  std::string source;    // "planned", "measured", "derived"
+  std::int64_t bytes = 0;
+};
+
+// What the hardware was measured to do at most.
+struct Ceiling {
+  std::string device;   // "cpu", "cuda:0"
+  std::string kind;     // "compute", "bandwidth", "latency", "transfer"
+  std::string subject;  // "fp32", "bf16"; "L1", "L2", "L3", "memory"; "kernel launch"; "to device"
+  std::string path;     // "avx512", "cuda core", "tensor"; "read", "copy", "triad"; "pinned"
+  std::string scope;    // "one core", "all cores", "device"
+  std::string unit;     // "FLOP/s", "B/s", "s"
+  double value = 0.0, low = 0.0, high = 0.0;  // median and range of the repeats
+  std::optional<double> clock_mhz;            // during the test
+  std::optional<double> datasheet;            // what the data sheet says, same unit
+  std::int64_t capacity_bytes = 0;            // of a memory level; 0 elsewhere
+};
+
+// Something about a run that the reader must know, with its evidence.
+struct Finding {
+  std::string name;      // "thermal throttling", "periodic samples", "loader-bound"
+  std::string severity;  // "note", "warning", "error"
+  std::string evidence;  // one sentence with the numbers
+};
+
+// One epoch of a training.
+struct EpochRecord {
+  std::int64_t epoch = 0;  // from 1
+  double train_loss = 0.0, train_accuracy = 0.0;
+  std::optional<double> test_loss, test_accuracy;
+  std::int64_t samples = 0;
+  double seconds = 0.0, data_wait_seconds = 0.0, evaluation_seconds = 0.0;
+  std::optional<double> energy_joules;
+};
+
+}  // namespace ridgeline

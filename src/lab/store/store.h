@@ -1,0 +1,71 @@
+#pragma once
+
+// One SQLite file with everything that was measured. Writers commit in transactions, so that a
+// killed program leaves all that it had written down before; several programs may write at once.
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lab/store/records.h"
+
+namespace ridgeline {
+
+struct RunFilter {
+  std::optional<std::string> command, group, label, model, backend, device, environment;
+  std::optional<std::int64_t> limit;  // the newest
+};
+
+class Store {
+ public:
+  // Opens, creates or migrates. Throws bad_input for a file that is no store, that is damaged, or
+  // that a newer program has written; a failure when the disk does not let us.
+  explicit Store(const std::filesystem::path& path);
+  // Read only; the file must exist.
+  [[nodiscard]] static Store open_existing(const std::filesystem::path& path);
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+  ~Store();
+
+  // Writing. Each call is one transaction.
+  void add(const EnvironmentRecord& environment);  // once for each key
+  RunId begin(const RunRecord& run);               // gives it a uuid when it has none
+  void add(RunId run, std::span<const Sample> samples);
+  void add(RunId run, std::span<const StepTime> steps);
+  void add(RunId run, std::span<const Reading> readings);
+  void add(RunId run, std::span<const MemoryEntry> memory);
+  void add(RunId run, std::span<const Finding> findings);
+  void add(RunId run, std::span<const EpochRecord> epochs);
+  void finish(RunId run, RunStatus status, const std::string& error,
+              const std::map<std::string, double>& numbers,
+              const std::map<std::string, std::string>& notes);
+  // Replaces what was measured of this device in this environment.
+  void replace_ceilings(const std::string& environment, const std::string& device,
+                        std::span<const Ceiling> ceilings);
+  // Rows of another store that this one does not have yet; the number of new runs.
+  std::int64_t import(const std::filesystem::path& other);
+
+  // Reading.
+  [[nodiscard]] std::vector<EnvironmentRecord> environments() const;
+  [[nodiscard]] std::vector<RunRecord> runs(const RunFilter& filter = {}) const;  // oldest first
+  // By number, by the first letters of its uuid, "last", "last~1" (the one before). Throws
+  // bad_input when there is none or more than one.
+  [[nodiscard]] RunRecord run(const std::string& name) const;
+  [[nodiscard]] std::vector<Sample> samples(RunId run) const;
+  [[nodiscard]] std::vector<StepTime> steps(RunId run) const;
+  [[nodiscard]] std::vector<Reading> readings(RunId run) const;
+  [[nodiscard]] std::vector<MemoryEntry> memory(RunId run) const;
+  [[nodiscard]] std::vector<Finding> findings(RunId run) const;
+  [[nodiscard]] std::vector<EpochRecord> epochs(RunId run) const;
+  [[nodiscard]] std::vector<Ceiling> ceilings(const std::string& environment) const;
+
+ private:
+  struct Database;
+  explicit Store(std::unique_ptr<Database> database);
+  std::unique_ptr<Database> database_;
+};
+
+}  // namespace ridgeline
