@@ -73,7 +73,8 @@ struct RunRecord {
   std::map<std::string, std::string> notes;
 };
 
-enum class SampleKind { warmup, measured, split };
+// `queued`: iterations that were not waited for one by one, their mean as one sample.
+enum class SampleKind { warmup, measured, split, queued };
 
 // One iteration. `wall_seconds` is synchronised time by the host's clock.
 struct Sample {
