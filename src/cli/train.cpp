@@ -20,7 +20,7 @@
 #include "cli/train_output.h"
 #include "data/catalog.h"
 #include "data/sample_reader.h"
-#include "plan/measure.h"
+#include "lab/step_times.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -300,7 +300,9 @@ int run_train(const TrainOptions& options) {
     }
     runner.session().step_state() = {.seed = config.seed,
                                      .valid_rows = trainer.config().step.batch};
-    report.providers = provider_shares(plan, time_steps(runner.session(), trainer.training_plan()));
+    const StepMeasurement measured = measure_steps(runner.session(), trainer.training_plan());
+    report.providers =
+        provider_shares(step_times(plan, runner.session().device(), measured.seconds));
   }
   give_out(report, output);
   if (checkpoints.failed()) return 1;

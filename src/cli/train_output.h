@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/progress.h"
-#include "lab/step_bench.h"
+#include "lab/measure/provider_shares.h"
 #include "train/trainer.h"
 
 namespace ridgeline::cli {

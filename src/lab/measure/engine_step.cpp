@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/loader.h"
+#include "lab/measure/plan_timer.h"
 #include "lab/step_times.h"
 
 namespace ridgeline {
@@ -16,19 +17,11 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// `auto` would run kernels to find out; its plans need about what our own need.
 std::int64_t bytes_of_plan(const EngineStepConfig& config) {
-  PlanRequest request = config.request;
-  if (request.backend == "auto") {
-    request.backend = config.device->kind() == "cpu" ? "native" : "cuda";
-  }
-  StepRunner dry(*config.device, std::move(request));
+  StepRunner dry(*config.device, without_search(config.request, *config.device));
   (void)dry.add_training(config.step);
   return dry.bytes();
 }
-
-// Backends that try several kernels while they plan.
-bool searches(const std::string& backend) { return backend == "auto" || backend == "cudnn"; }
 
 class EngineStep final : public MeasuredStep {
  public:
@@ -45,7 +38,7 @@ class EngineStep final : public MeasuredStep {
     Preparation preparation;
     runner_ = std::make_unique<StepRunner>(*config_.device, config_.request);
     plan_ = runner_->add_training(config_.step);
-    if (searches(config_.request.backend)) preparation.autotune_seconds = seconds_since(start);
+    if (searches(config_.request)) preparation.autotune_seconds = seconds_since(start);
     runner_->prepare(config_.seed);
     if (config_.loader) {
       loader_ = std::make_unique<Loader>(*config_.data, LoaderOptions{.batch = config_.step.batch,
@@ -67,18 +60,19 @@ class EngineStep final : public MeasuredStep {
 
   void run(std::int64_t count, const std::function<bool(const Iteration&)>& see) override {
     for (std::int64_t i = 0; i < count; ++i) {
-      if (!see(config_.loader ? run_loaded() : PlanTimer(session()).run([&] { launch(); }))) return;
+      if (!see(config_.loader ? run_loaded() : time_one(*config_.device, [&] { launch(); })))
+        return;
     }
   }
 
   [[nodiscard]] std::optional<Iteration> run_queued(std::int64_t count) override {
     if (config_.loader) return std::nullopt;
-    return PlanTimer(session()).run_queued(count, [&] { launch(); });
+    return time_queued(*config_.device, count, [&] { launch(); });
   }
 
   [[nodiscard]] std::optional<SplitIteration> run_split() override {
-    const StepMeasurement measured = measure_steps(
-        session(), plan_, {.fewest = 1, .most = 1, .patience_seconds = 0.0});
+    const StepMeasurement measured =
+        measure_steps(session(), plan_, {.fewest = 1, .most = 1, .patience_seconds = 0.0});
     const auto steps = step_times(session().plan(plan_), *config_.device, measured.seconds);
     const PhaseSeconds phases = split_of(steps);
     // A kernel that does the whole step at once has no phases to tell apart.
@@ -88,8 +82,7 @@ class EngineStep final : public MeasuredStep {
 
   [[nodiscard]] StepDetails details(bool timed) override {
     StepDetails details = plan_details(session(), plan_, timed);
-    details.numbers["training_flops"] =
-        static_cast<double>(session().plan(plan_).work().flops);
+    details.numbers["training_flops"] = static_cast<double>(session().plan(plan_).work().flops);
     details.numbers["parameters"] = static_cast<double>(count_parameters(runner_->parameters()));
     return details;
   }

@@ -29,22 +29,4 @@ struct EngineStepConfig {
 // Plans without allocating anything. Throws bad_input where there can be no plan.
 [[nodiscard]] std::unique_ptr<MeasuredStep> make_engine_step(EngineStepConfig config);
 
-// Iterations of a session's plan on whatever batch it has: what training and inference share.
-class PlanTimer {
- public:
-  explicit PlanTimer(Session& session) : session_(session) {}
-  // `launch` starts one iteration and does not wait.
-  [[nodiscard]] Iteration run(const std::function<void()>& launch) const;
-  // Nothing on a device without a queue.
-  [[nodiscard]] std::optional<Iteration> run_queued(std::int64_t count,
-                                                    const std::function<void()>& launch) const;
-
- private:
-  Session& session_;
-};
-
-// What a session's plan is and, with `timed`, the time of each of its steps: details that training
-// and inference share.
-[[nodiscard]] StepDetails plan_details(Session& session, Session::PlanId plan, bool timed);
-
 }  // namespace ridgeline

@@ -50,11 +50,11 @@ Sample sample_of(const Json& json, double shift) {
 }
 
 Json to_json(const StepTime& step) {
-  return {step.index,          step.layer,        step.ops,   step.phase,
-          step.provider,       step.kernel,       step.seconds, step.flops,
-          step.work_flops,     step.bytes_read,   step.bytes_written,
-          step.working_set_bytes, step.unit,      step.flop_factor,
-          optional_json(step.counted_bytes)};
+  return {step.index,      step.layer,         step.ops,
+          step.phase,      step.provider,      step.kernel,
+          step.seconds,    step.flops,         step.work_flops,
+          step.bytes_read, step.bytes_written, step.working_set_bytes,
+          step.unit,       step.flop_factor,   optional_json(step.counted_bytes)};
 }
 
 StepTime step_of(const Json& json) {
@@ -84,9 +84,9 @@ Json to_json(const StepDetails& details) {
   for (const Finding& finding : details.findings) {
     findings.push_back({finding.name, finding.severity, finding.evidence});
   }
-  return {{"steps", std::move(steps)},     {"memory", std::move(memory)},
+  return {{"steps", std::move(steps)},       {"memory", std::move(memory)},
           {"findings", std::move(findings)}, {"kernels", details.kernels},
-          {"numbers", details.numbers},    {"notes", details.notes}};
+          {"numbers", details.numbers},      {"notes", details.notes}};
 }
 
 StepDetails details_of(const Json& json) {

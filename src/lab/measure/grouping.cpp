@@ -19,15 +19,14 @@ void add(BytesByDevice& bytes, const Subject& subject) {
 
 }  // namespace
 
-Grouping group_by_memory(
-    std::span<const Subject> subjects,
-    const std::function<std::int64_t(const std::string& device)>& available) {
+Grouping group_by_memory(std::span<const Subject> subjects,
+                         const std::function<std::int64_t(const std::string& device)>& available) {
   BytesByDevice room;
   for (const Subject& subject : subjects) {
     const std::string& device = subject.executor.device;
     if (!room.contains(device)) {
-      room[device] = static_cast<std::int64_t>(kUsableShare *
-                                               static_cast<double>(available(device)));
+      room[device] =
+          static_cast<std::int64_t>(kUsableShare * static_cast<double>(available(device)));
     }
   }
   const auto fit = [&](const BytesByDevice& bytes) {

@@ -91,19 +91,21 @@ class Group {
   }
 
   Sample next_sample(Candidate& candidate, std::int64_t block, SampleKind kind, double ago) const {
-    return {.process = options_.process,
-            .block = block,
-            .iteration = candidate.iteration++,
-            .kind = kind,
-            .at_seconds = control_.now() - start_ - ago};
+    Sample sample;
+    sample.process = options_.process;
+    sample.block = block;
+    sample.iteration = candidate.iteration++;
+    sample.kind = kind;
+    sample.at_seconds = control_.now() - start_ - ago;
+    return sample;
   }
 
   // Runs up to `count` iterations while `more` says so.
   void run(Candidate& candidate, std::int64_t count, std::int64_t block, SampleKind kind,
            std::vector<Sample>& samples, const std::function<bool(const Sample&)>& more) {
     candidate.step->run(count, [&](const Iteration& iteration) {
-      Sample sample = next_sample(candidate, block, kind,
-                                  iteration.ended_ago_seconds + iteration.wall_seconds);
+      Sample sample =
+          next_sample(candidate, block, kind, iteration.ended_ago_seconds + iteration.wall_seconds);
       sample.wall_seconds = iteration.wall_seconds;
       sample.device_seconds = iteration.device_seconds;
       sample.data_wait_seconds = iteration.data_wait_seconds;

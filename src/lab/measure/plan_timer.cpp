@@ -1,8 +1,7 @@
-// What measured training steps and measured inference share.
+#include "lab/measure/plan_timer.h"
 
 #include <chrono>
 
-#include "lab/measure/engine_step.h"
 #include "lab/measure/provider_shares.h"
 #include "lab/step_times.h"
 
@@ -17,8 +16,16 @@ double seconds_since(Clock::time_point start) {
 
 }  // namespace
 
-Iteration PlanTimer::run(const std::function<void()>& launch) const {
-  Device& device = session_.device();
+bool searches(const PlanRequest& request) {
+  return request.backend == "auto" || request.backend == "cudnn";
+}
+
+PlanRequest without_search(PlanRequest request, const Device& device) {
+  if (request.backend == "auto") request.backend = device.kind() == "cpu" ? "native" : "cuda";
+  return request;
+}
+
+Iteration time_one(Device& device, const std::function<void()>& launch) {
   device.synchronize();
   Iteration iteration;
   const Clock::time_point start = Clock::now();
@@ -32,9 +39,8 @@ Iteration PlanTimer::run(const std::function<void()>& launch) const {
   return iteration;
 }
 
-std::optional<Iteration> PlanTimer::run_queued(std::int64_t count,
-                                               const std::function<void()>& launch) const {
-  Device& device = session_.device();
+std::optional<Iteration> time_queued(Device& device, std::int64_t count,
+                                     const std::function<void()>& launch) {
   if (device.queue() == nullptr) return std::nullopt;
   device.synchronize();
   const auto iterations = static_cast<double>(count);

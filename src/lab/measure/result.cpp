@@ -107,8 +107,7 @@ MeasuredSummary summarise(const Measured& measured) {
   summary.blocks = distinct(wall.blocks);
   summary.device_seconds = device.median();
   if (!queued.values.empty()) summary.queued = block_bootstrap(queued.values, queued.blocks);
-  summary.seconds_per_iteration =
-      summary.queued ? summary.queued->median : summary.interval.median;
+  summary.seconds_per_iteration = summary.queued ? summary.queued->median : summary.interval.median;
   summary.samples_per_second =
       static_cast<double>(measured.subject.work.batch) / summary.seconds_per_iteration;
   summary.data_wait_seconds = wait.median();
@@ -142,9 +141,8 @@ void add_to(std::map<std::string, double>& numbers, std::map<std::string, std::s
     }
   }
   if (numbers.contains("plan_bytes_read")) {
-    set("achieved_bytes_per_second",
-        (numbers["plan_bytes_read"] + numbers["plan_bytes_written"]) /
-            summary.seconds_per_iteration);
+    set("achieved_bytes_per_second", (numbers["plan_bytes_read"] + numbers["plan_bytes_written"]) /
+                                         summary.seconds_per_iteration);
   }
   if (summary.data_wait_seconds && summary.wall.mean > 0.0) {
     double waited = 0.0, total = 0.0;

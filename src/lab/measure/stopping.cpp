@@ -52,8 +52,7 @@ StopReason Stopping::after_block(std::span<const double> samples,
     // quarter more.
     next_look_ = samples.size() + samples.size() / 4;
     const MedianInterval interval = block_bootstrap(samples, blocks);
-    const double reach =
-        std::max(interval.high - interval.median, interval.median - interval.low);
+    const double reach = std::max(interval.high - interval.median, interval.median - interval.low);
     if (reach <= rule_.precision * interval.median) reason_ = StopReason::precise;
   }
   if (reason_ != StopReason::none) return reason_;

@@ -51,8 +51,8 @@ void TelemetryWatch::measured(std::size_t candidate, std::span<const Sample> sam
   for (const Sample& sample : samples) {
     const std::int64_t iterations = sample.kind == SampleKind::queued ? kFixedTurn : 1;
     turn.iterations += iterations;
-    turn.to = std::max(turn.to, sample.at_seconds +
-                                    static_cast<double>(iterations) * sample.wall_seconds);
+    turn.to = std::max(turn.to,
+                       sample.at_seconds + static_cast<double>(iterations) * sample.wall_seconds);
   }
   Track& track_of = track(candidate);
   const bool split = samples.front().kind == SampleKind::split;
