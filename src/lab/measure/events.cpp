@@ -135,7 +135,7 @@ void replay(const Json& event, std::size_t candidates, double shift, MeasureSink
     sink.ended(candidate, {.status = static_cast<RunStatus>(event.at("status").get<int>()),
                            .error = event.at("error").get<std::string>(),
                            .reason = static_cast<StopReason>(event.at("reason").get<int>()),
-                           .steady = event.at("steady").get<bool>(),
+                           .warmup = event.at("warmup").get<std::string>(),
                            .details = details_of(event.at("details"))});
   } else {
     fail("there is no event '{}'", kind);
@@ -175,7 +175,7 @@ void EventWriter::ended(std::size_t candidate, const Ending& ending) {
                   {"status", static_cast<int>(ending.status)},
                   {"error", ending.error},
                   {"reason", static_cast<int>(ending.reason)},
-                  {"steady", ending.steady},
+                  {"warmup", ending.warmup},
                   {"details", to_json(ending.details)}}));
 }
 

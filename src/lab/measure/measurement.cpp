@@ -59,7 +59,7 @@ class Group {
       end(candidate, {.status = RunStatus::failed,
                       .error = error.what(),
                       .reason = candidate.stopping.reason(),
-                      .steady = candidate.warmup.steady(),
+                      .warmup = candidate.warmup.text(),
                       .details = {}});
     }
   }
@@ -213,7 +213,7 @@ class Group {
   void finish(Candidate& candidate) {
     Ending ending;
     ending.reason = candidate.stopping.reason();
-    ending.steady = candidate.warmup.steady();
+    ending.warmup = candidate.warmup.text();
     if (ending.reason == StopReason::none) {
       ending.reason = StopReason::interrupted;
       ending.status = RunStatus::interrupted;
@@ -238,7 +238,7 @@ std::int64_t planned_total(const std::vector<std::vector<std::size_t>>& groups,
   for (const auto& group : groups) {
     const auto members = static_cast<std::int64_t>(group.size());
     if (!options.stopping.iterations) {
-      total += members * static_cast<std::int64_t>(std::ceil(options.stopping.max_seconds));
+      total += members * static_cast<std::int64_t>(std::ceil(options.stopping.rule.max_seconds));
       continue;
     }
     const std::int64_t iterations = *options.stopping.iterations;

@@ -17,8 +17,8 @@
 namespace ridgeline {
 
 struct MeasureOptions {
-  WarmupRule warmup;
-  StoppingRule stopping;
+  WarmupPlan warmup;
+  StoppingPlan stopping;
   std::uint64_t seed = 0;    // of the order of the turns
   std::int64_t process = 0;  // which of several
   bool split = true;         // a few iterations with the phases apart
@@ -30,7 +30,7 @@ struct Ending {
   RunStatus status = RunStatus::complete;
   std::string error;  // why it failed
   StopReason reason = StopReason::none;
-  bool steady = true;  // the warm-up ended because iterations had become steady
+  std::string warmup;  // why the warm-up ended
   StepDetails details;
 };
 

@@ -1,6 +1,7 @@
 #include "lab/measure/result.h"
 
 #include "base/error.h"
+#include "lab/stats/series.h"
 
 namespace ridgeline {
 namespace {
@@ -115,6 +116,7 @@ MeasuredSummary summarise(const Measured& measured) {
   summary.forward_seconds = forward.median();
   summary.backward_seconds = backward.median();
   summary.optimizer_seconds = optimizer.median();
+  summary.findings = series_findings(measured.samples);
   return summary;
 }
 
@@ -160,7 +162,7 @@ void add_to(std::map<std::string, double>& numbers, std::map<std::string, std::s
   }
   notes["clock"] = summary.device_seconds ? "host, device" : "host";
   notes["stopping"] = text_of(measured.ending.reason);
-  notes["steadiness"] = measured.ending.steady ? "steady" : "not steady within patience";
+  notes["steadiness"] = measured.ending.warmup;
 }
 
 }  // namespace ridgeline

@@ -7,18 +7,17 @@
 #include <optional>
 #include <span>
 
+#include "lab/stats/stopping.h"
+
 namespace ridgeline {
 
-struct StoppingRule {
-  std::optional<std::int64_t> iterations;  // a fixed number; the rest then does not count
-  double precision = 0.01;                 // the interval reaches so far from the median, at most
-  double max_seconds = 20.0;               // of measuring one candidate
-  std::int64_t min_samples = 10, min_blocks = 5;
-  std::int64_t max_samples = 20'000;
+struct StoppingPlan {
+  std::optional<std::int64_t> iterations;  // a fixed number; nothing: by the rule
+  IntervalStop rule = {};
 };
 
 // Throws bad_input for what nobody can measure by.
-void check(const StoppingRule& rule);
+void check(const StoppingPlan& plan);
 
 enum class StopReason { none, counted, precise, enough_samples, time_is_up, interrupted };
 [[nodiscard]] const char* text_of(StopReason reason);
@@ -26,7 +25,7 @@ enum class StopReason { none, counted, precise, enough_samples, time_is_up, inte
 // Watches one candidate.
 class Stopping {
  public:
-  explicit Stopping(const StoppingRule& rule) : rule_(rule) {}
+  explicit Stopping(const StoppingPlan& plan) : plan_(plan) {}
   // After a block: all measured samples with their blocks, and the seconds that the candidate's
   // turns have taken. What was decided once stays so.
   StopReason after_block(std::span<const double> samples, std::span<const std::int64_t> blocks,
@@ -34,7 +33,7 @@ class Stopping {
   [[nodiscard]] StopReason reason() const { return reason_; }
 
  private:
-  StoppingRule rule_;
+  StoppingPlan plan_;
   StopReason reason_ = StopReason::none;
   std::size_t next_look_ = 0;  // samples at which the interval is worked out again
 };

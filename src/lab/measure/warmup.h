@@ -4,35 +4,38 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include "lab/stats/stopping.h"
 
 namespace ridgeline {
 
-struct WarmupRule {
-  std::optional<std::int64_t> iterations;  // a fixed number; the rest then does not count
-  std::int64_t most_iterations = 200;
-  double most_seconds = 10.0;  // a few iterations all the same
+struct WarmupPlan {
+  std::optional<std::int64_t> iterations;  // a fixed number; nothing: until steady
+  WarmupRule rule = {};
 };
 
 // Throws bad_input for what nobody can warm up by.
-void check(const WarmupRule& rule);
+void check(const WarmupPlan& plan);
 
 // Watches the warm-up of one candidate.
 class Warmup {
  public:
-  explicit Warmup(const WarmupRule& rule);
+  explicit Warmup(const WarmupPlan& plan);
   void add(double seconds);
-  // Iterations before it is worth asking again whether it is done.
-  [[nodiscard]] std::int64_t next_count() const;
   [[nodiscard]] bool done() const { return done_; }
-  // Ended because of steadiness, or because the number was told; not because patience ended.
-  [[nodiscard]] bool steady() const { return steady_; }
+  // Iterations before it is worth asking again.
+  [[nodiscard]] std::int64_t next_count() const;
+  // Why it ended: "10 iterations, as asked for", "steady: …".
+  [[nodiscard]] std::string text() const;
 
  private:
-  WarmupRule rule_;
+  WarmupPlan plan_;
   std::vector<double> seconds_;
   double total_ = 0.0;
-  bool done_ = false, steady_ = true;
+  WarmupDecision decision_;
+  bool done_ = false;
 };
 
 }  // namespace ridgeline

@@ -15,7 +15,8 @@ namespace ridgeline {
 
 inline constexpr std::array<std::string_view, 4> kRunStatusNames = {"running", "complete",
                                                                     "interrupted", "failed"};
-inline constexpr std::array<std::string_view, 3> kSampleKindNames = {"warmup", "measured", "split"};
+inline constexpr std::array<std::string_view, 4> kSampleKindNames = {"warmup", "measured", "split",
+                                                                     "queued"};
 
 [[nodiscard]] constexpr std::string_view name_of(RunStatus status) {
   return kRunStatusNames[static_cast<std::size_t>(status)];
