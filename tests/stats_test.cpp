@@ -1,4 +1,4 @@
-// Summaries, intervals, labels of series and stopping rules. Known answers are NumPy's and SciPy's
+// Summaries, intervals, labels of series and steadiness. Known answers are NumPy's and SciPy's
 // or tables'; coverage is checked on simulated series whose true median is known.
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "lab/stats/bootstrap.h"
 #include "lab/stats/distributions.h"
 #include "lab/stats/series.h"
-#include "lab/stats/stopping.h"
+#include "lab/stats/steadiness.h"
 #include "lab/stats/summary.h"
 
 namespace ridgeline {
@@ -353,58 +353,30 @@ TEST(Series, WarmUpIsNoPartOfIt) {
   EXPECT_TRUE(series_findings(samples).empty());
 }
 
-TEST(Stopping, WarmUpEndsWhenSteady) {
-  const WarmupRule rule;
+TEST(Steadiness, FallingTimesAreNotSteadyAndFlatOnesAre) {
   std::vector<double> seconds = {3.0, 0.4, 0.2, 0.15, 0.13, 0.12, 0.115, 0.11, 0.108, 0.107};
-  EXPECT_FALSE(decide(rule, std::span(seconds).first(9), 1.0).done());  // not yet two windows
-  EXPECT_FALSE(decide(rule, seconds, 1.0).done());                      // still falling
-  for (int i = 0; i < 10; ++i) seconds.push_back(0.105 + 0.0001 * (i % 3));
-  const WarmupDecision decision = decide(rule, seconds, 1.0);
-  EXPECT_EQ(decision.state, WarmupState::steady);
-  EXPECT_NE(decision.text().find("steady"), std::string::npos);
+  EXPECT_FALSE(steady_end(seconds));
+  for (int i = 0; i < 20; ++i) seconds.push_back(0.105 + 0.0001 * (i % 3));
+  EXPECT_TRUE(steady_end(seconds));
 }
 
-TEST(Stopping, WarmUpIsBounded) {
-  WarmupRule rule;
-  rule.max_samples = 50;
-  std::vector<double> falling;
-  for (int i = 0; i < 50; ++i) falling.push_back(std::exp(-0.1 * i));
-  EXPECT_FALSE(decide(rule, std::span(falling).first(49), 1.0).done());
-  EXPECT_EQ(decide(rule, falling, 1.0).state, WarmupState::out_of_samples);
-  EXPECT_EQ(decide(rule, std::span(falling).first(12), 21.0).state, WarmupState::out_of_time);
-  EXPECT_FALSE(decide(rule, {}, 100.0).done());  // one step at least
+TEST(Steadiness, NeedsTwoWindowsAfterTheFirstStep) {
+  EXPECT_FALSE(steady_end({}));
+  EXPECT_FALSE(steady_end(std::vector<double>(6, 1.0)));
+  EXPECT_TRUE(steady_end(std::vector<double>{9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}));
 }
 
-TEST(Stopping, NoisyWindowsAreHeldAgainstTheirNoise) {
+TEST(Steadiness, NoisyStepsAreHeldAgainstTheirNoise) {
   int ended = 0;
   for (std::uint64_t trial = 0; trial < 50; ++trial) {
-    ended += decide(WarmupRule{}, noise(10, trial, 0.1), 1.0).done() ? 1 : 0;
+    ended += steady_end(noise(30, trial, 0.1)) ? 1 : 0;
   }
-  EXPECT_GE(ended, 25);
-}
-
-TEST(Stopping, MeasuringEndsWhenTheIntervalIsTight) {
-  const IntervalStop rule;
-  const Simulated few = simulate({2, 10, 0.0, 0.0}, 1);
-  EXPECT_FALSE(decide(rule, few.samples, few.block, 100.0).done());  // below the fewest samples
-  const Simulated some = simulate({6, 10, 0.5, 0.5}, 1);
-  const StopDecision open = decide(rule, some.samples, some.block, 1.0);
-  EXPECT_FALSE(open.done());
-  EXPECT_GT(open.relative_width, rule.relative_width);
-  EXPECT_EQ(decide(rule, some.samples, some.block, 31.0).state, StopState::out_of_time);
-  const Simulated many = simulate({100, 10, 0.5, 0.5}, 1);
-  const StopDecision tight = decide(rule, many.samples, many.block, 1.0);
-  EXPECT_EQ(tight.state, StopState::tight);
-  EXPECT_LE(tight.relative_width, 0.02);
-  IntervalStop short_rule;
-  short_rule.relative_width = 0.0;
-  short_rule.max_samples = 1000;
-  EXPECT_EQ(decide(short_rule, many.samples, many.block, 1.0).state, StopState::out_of_samples);
-  // Few blocks with hardly any spread are not enough.
-  const Simulated quiet = simulate({3, 30, 0.0, 0.0}, 1);
-  IntervalStop wide;
-  wide.relative_width = 0.5;
-  EXPECT_FALSE(decide(wide, quiet.samples, quiet.block, 1.0).done());
+  EXPECT_GE(ended, 35);
+  for (std::uint64_t trial = 0; trial < 50; ++trial) {
+    std::vector<double> seconds = noise(30, trial, 0.01);
+    for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] *= std::exp(-0.02 * double(i));
+    EXPECT_FALSE(steady_end(seconds)) << trial;
+  }
 }
 
 }  // namespace

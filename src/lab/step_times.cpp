@@ -210,7 +210,7 @@ StepMeasurement measure_steps(Session& session, Session::PlanId plan,
   for (int i = 0; i < 2; ++i) session.run(plan);
   device.synchronize();
   std::unique_ptr<StepClock> events;
-  if (device.queue() != nullptr) {
+  if (device.kind() == "cuda") {
     const bool capturable = std::all_of(steps.begin(), steps.end(), [](const Step& step) {
       return step.kernel->traits.capturable;
     });
