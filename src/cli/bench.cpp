@@ -144,7 +144,7 @@ class World {
 };
 
 // Measures in this process; with telemetry where it is asked for.
-void measure_here(const BenchMatrix& matrix, const Grouping& grouping, const BenchOptions& options,
+void measure_here(const BenchMatrix& matrix, const MemoryGroups& grouping, const BenchOptions& options,
                   const MeasureOptions& measuring, World& world, MeasureSink& sink) {
   if (options.telemetry_hz == 0.0) {
     (void)measure(matrix.steps, grouping.groups, measuring, world.control(), sink);
@@ -157,7 +157,7 @@ void measure_here(const BenchMatrix& matrix, const Grouping& grouping, const Ben
 }
 
 // One of several processes: events go to the one that started it.
-int run_as_process(const BenchMatrix& matrix, const Grouping& grouping,
+int run_as_process(const BenchMatrix& matrix, const MemoryGroups& grouping,
                    const BenchOptions& options) {
   const std::size_t slash = options.as_process.find('/');
   const std::string count = fmt::format("{}", matrix.steps.size());
@@ -220,7 +220,7 @@ int run_bench(BenchOptions options) {
   if (!one_of_several) check_store(options.store);
   if (one_of_several) options.work.run.print_plan = options.work.run.explain = false;
   BenchMatrix matrix = make_matrix(wanted, options.work, options.output.json);
-  const Grouping grouping = group_by_memory(matrix.subjects(), [&](const std::string& device) {
+  const MemoryGroups grouping = group_by_memory(matrix.subjects(), [&](const std::string& device) {
     return matrix.available_memory(device);
   });
   if (one_of_several) return run_as_process(matrix, grouping, options);

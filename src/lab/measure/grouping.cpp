@@ -19,7 +19,7 @@ void add(BytesByDevice& bytes, const Subject& subject) {
 
 }  // namespace
 
-Grouping group_by_memory(std::span<const Subject> subjects,
+MemoryGroups group_by_memory(std::span<const Subject> subjects,
                          const std::function<std::int64_t(const std::string& device)>& available) {
   BytesByDevice room;
   for (const Subject& subject : subjects) {
@@ -33,7 +33,7 @@ Grouping group_by_memory(std::span<const Subject> subjects,
     return std::all_of(bytes.begin(), bytes.end(),
                        [&](const auto& each) { return each.second <= room.at(each.first); });
   };
-  Grouping result;
+  MemoryGroups result;
   BytesByDevice used;
   bool set_was_split = false;
   for (std::size_t first = 0; first < subjects.size();) {

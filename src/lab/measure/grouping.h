@@ -13,14 +13,14 @@
 
 namespace ridgeline {
 
-struct Grouping {
+struct MemoryGroups {
   std::vector<std::vector<std::size_t>> groups;
   std::string note;  // why not all are side by side; empty: they are
 };
 
 // `available` tells the bytes that a device can still give. REQUIRES: subjects of the same work are
 // neighbours.
-[[nodiscard]] Grouping group_by_memory(
+[[nodiscard]] MemoryGroups group_by_memory(
     std::span<const Subject> subjects,
     const std::function<std::int64_t(const std::string& device)>& available);
 
