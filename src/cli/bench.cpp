@@ -48,11 +48,8 @@ MeasureOptions measure_options(const BenchOptions& options) {
   MeasureOptions measuring;
   measuring.warmup.iterations = options.warmup;
   measuring.stopping.iterations = options.iterations;
-  measuring.stopping.rule.relative_width = 2.0 * options.precision_percent / 100.0;
-  measuring.stopping.rule.max_seconds = options.max_seconds;
-  // Long iterations: an interval over ten of them is wide, but it is there.
-  measuring.stopping.rule.min_samples = 10;
-  measuring.stopping.rule.max_samples = 20'000;
+  measuring.stopping.relative_width = 2.0 * options.precision_percent / 100.0;
+  measuring.stopping.max_seconds = options.max_seconds;
   measuring.seed = static_cast<std::uint64_t>(options.work.run.seed);
   measuring.split = options.split;
   return measuring;
@@ -144,8 +141,9 @@ class World {
 };
 
 // Measures in this process; with telemetry where it is asked for.
-void measure_here(const BenchMatrix& matrix, const MemoryGroups& grouping, const BenchOptions& options,
-                  const MeasureOptions& measuring, World& world, MeasureSink& sink) {
+void measure_here(const BenchMatrix& matrix, const MemoryGroups& grouping,
+                  const BenchOptions& options, const MeasureOptions& measuring, World& world,
+                  MeasureSink& sink) {
   if (options.telemetry_hz == 0.0) {
     (void)measure(matrix.steps, grouping.groups, measuring, world.control(), sink);
     return;

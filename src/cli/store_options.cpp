@@ -9,7 +9,8 @@
 namespace ridgeline::cli {
 
 void add_store_options(CLI::App& command, StoreOptions& options) {
-  command.add_option("--store", options.path, "Write what is measured to this store; none: nowhere")
+  command
+      .add_option("--store", options.path, "Write what is measured to this store; none: nowhere")
       ->type_name("FILE")
       ->capture_default_str();
   command.add_option("--label", options.label, "A name for these runs")->type_name("TEXT");

@@ -19,8 +19,9 @@ void add(BytesByDevice& bytes, const Subject& subject) {
 
 }  // namespace
 
-MemoryGroups group_by_memory(std::span<const Subject> subjects,
-                         const std::function<std::int64_t(const std::string& device)>& available) {
+MemoryGroups group_by_memory(
+    std::span<const Subject> subjects,
+    const std::function<std::int64_t(const std::string& device)>& available) {
   BytesByDevice room;
   for (const Subject& subject : subjects) {
     const std::string& device = subject.executor.device;

@@ -238,7 +238,7 @@ std::int64_t planned_total(const std::vector<std::vector<std::size_t>>& groups,
   for (const auto& group : groups) {
     const auto members = static_cast<std::int64_t>(group.size());
     if (!options.stopping.iterations) {
-      total += members * static_cast<std::int64_t>(std::ceil(options.stopping.rule.max_seconds));
+      total += members * static_cast<std::int64_t>(std::ceil(options.stopping.max_seconds));
       continue;
     }
     const std::int64_t iterations = *options.stopping.iterations;

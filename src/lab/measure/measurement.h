@@ -17,8 +17,8 @@
 namespace ridgeline {
 
 struct MeasureOptions {
-  WarmupPlan warmup;
-  StoppingPlan stopping;
+  WarmupRule warmup;
+  StoppingRule stopping;
   std::uint64_t seed = 0;    // of the order of the turns
   std::int64_t process = 0;  // which of several
   bool split = true;         // a few iterations with the phases apart
