@@ -183,11 +183,9 @@ std::vector<std::string> process_command(std::int64_t number, std::size_t candid
 std::vector<RunRecord> run_records(const BenchMatrix& matrix, const BenchOptions& options,
                                    const RunRecord& beginning) {
   std::vector<RunRecord> runs;
-  const std::string group = new_uuid();
   for (const Subject& subject : matrix.subjects()) {
     RunRecord run = beginning;
     run.uuid = new_uuid();
-    run.group = group;
     run.seed = options.work.run.seed;
     run.work = subject.work;
     run.executor = subject.executor;

@@ -5,18 +5,6 @@
 #include <iterator>
 
 namespace ridgeline::cli {
-namespace {
-
-std::string quoted(const std::string& word) {
-  const std::string plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + '\'';
-}
-
-}  // namespace
 
 std::vector<std::string> command_words() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
@@ -28,15 +16,6 @@ std::vector<std::string> command_words() {
     begin = end + 1;
   }
   return words;
-}
-
-std::string command_text() {
-  std::string text;
-  const std::vector<std::string> words = command_words();
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    text += (text.empty() ? "" : " ") + quoted(words[i]);
-  }
-  return text;
 }
 
 std::string own_program() {

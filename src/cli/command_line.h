@@ -7,8 +7,6 @@ namespace ridgeline::cli {
 
 // The words that this process was started with, the program first.
 [[nodiscard]] std::vector<std::string> command_words();
-// The same without the program, as a shell would take it, for the record of a run.
-[[nodiscard]] std::string command_text();
 // Where the program's own file lies, to start it again.
 [[nodiscard]] std::string own_program();
 

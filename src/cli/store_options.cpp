@@ -1,35 +1,60 @@
 #include "cli/store_options.h"
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
+#include <fstream>
 
-#include "cli/command_line.h"
+#include "cli/output.h"
 #include "lab/environment.h"
 
 namespace ridgeline::cli {
+namespace {
 
-void add_store_options(CLI::App& command, StoreOptions& options) {
-  command
-      .add_option("--store", options.path, "Write what is measured to this store; none: nowhere")
+// As the system keeps it, words that need it quoted.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string text;
+  for (std::string word; std::getline(file, word, '\0');) {
+    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$*?;&|<>()") == word.npos;
+    if (!text.empty()) text += ' ';
+    text += plain ? word : "'" + word + "'";
+  }
+  return text;
+}
+
+}  // namespace
+
+void add_store_option(CLI::App& command, StoreOptions& options) {
+  command.add_option("--store", options.path, "The file with the results")
       ->type_name("FILE")
       ->capture_default_str();
-  command.add_option("--label", options.label, "A name for these runs")->type_name("TEXT");
+}
+
+void add_store_options(CLI::App& command, StoreOptions& options) {
+  add_store_option(command, options);
+  command.add_flag("--no-store", options.none, "Write nothing into the store");
   command
       .add_option("--env-label", options.environment_label,
-                  "A name for this machine: \"cloud CPU, 4 vCPU\"")
+                  "Your name for this machine, for example 'cloud CPU, 4 vCPU'")
       ->type_name("TEXT");
+  command.add_option("--label", options.label, "Your name for these runs")->type_name("TEXT");
 }
 
 void check_store(const StoreOptions& options) {
+  if (options.none) return;
   std::error_code ignored;
-  if (options.path == "none" || !std::filesystem::exists(options.path, ignored)) return;
-  (void)Store(options.path);
+  if (std::filesystem::exists(options.path, ignored)) {
+    const Store store{std::filesystem::path(options.path)};
+  } else {
+    check_writable(options.path);
+  }
 }
 
 std::optional<Store> open_store(const StoreOptions& options) {
-  if (options.path == "none") return std::nullopt;
-  return Store(options.path);
+  if (options.none) return std::nullopt;
+  return Store(std::filesystem::path(options.path));
 }
+
+Store read_store(const StoreOptions& options) { return Store::open_existing(options.path); }
 
 RunRecord begin_record(Store& store, const StoreOptions& options, const std::string& command) {
   const EnvironmentRecord environment =
@@ -38,7 +63,8 @@ RunRecord begin_record(Store& store, const StoreOptions& options, const std::str
   RunRecord run;
   run.environment = environment.key;
   run.command = command;
-  run.arguments = command_text();
+  run.arguments = command_line();
+  run.group = new_uuid();
   run.label = options.label;
   return run;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where commands that measure write their runs, and what the user calls them.
+// Where results are kept: the options of all commands that measure or look at measurements.
 
 #include <optional>
 #include <string>
@@ -14,17 +14,26 @@ class App;
 namespace ridgeline::cli {
 
 struct StoreOptions {
-  std::string path = "ridgeline.db";  // "none": nothing is stored
-  std::string label, environment_label;
+  std::string path = "ridgeline.db";
+  bool none = false;              // write nothing down
+  std::string environment_label;  // the user's name for this machine
+  std::string label;              // of the runs
 };
-// --store, --label, --env-label.
+// --store: for commands that read.
+void add_store_option(CLI::App& command, StoreOptions& options);
+// --store, --no-store, --env-label, --label: for commands that measure.
 void add_store_options(CLI::App& command, StoreOptions& options);
 
-// Throws bad_input for a file that is there and no store. Makes none.
+// For commands that measure, before they begin: throws when the store could not be written. Makes
+// no file.
 void check_store(const StoreOptions& options);
-// Nothing where nothing is to be stored.
+// For writing; nothing with --no-store.
 [[nodiscard]] std::optional<Store> open_store(const StoreOptions& options);
-// A run of this process as it begins: environment (put into the store), command line, label, time.
+// For reading; throws bad_input when there is none.
+[[nodiscard]] Store read_store(const StoreOptions& options);
+
+// What all runs of one call share: environment (which is added to the store), command, command
+// line, group, label.
 [[nodiscard]] RunRecord begin_record(Store& store, const StoreOptions& options,
                                      const std::string& command);
 
