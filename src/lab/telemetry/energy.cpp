@@ -62,17 +62,16 @@ double joules_of(const SensorSeries& power, double begin, double from, double to
 std::optional<double> energy_between(const std::vector<Reading>& readings,
                                      const std::string& device, double from, double to) {
   if (!(to > from)) return std::nullopt;
-  const SensorTable table(readings);
   std::optional<double> joules;
   for (const char* sensor : kCounters) {
-    const SensorSeries& counter = table.of(device, sensor);
+    const SensorSeries counter = series_of(readings, device, sensor);
     if (!covers(counter, from, to)) continue;
     const SensorSeries power = power_of(counter);
     if (power.empty()) continue;
     joules = joules.value_or(0.0) + joules_of(power, counter.front().at, from, to);
   }
   if (joules) return joules;
-  const SensorSeries& power = table.of(device, kPower);
+  const SensorSeries power = series_of(readings, device, kPower);
   if (!covers(power, from, to)) return std::nullopt;
   return integral(power, from, to);
 }

@@ -30,6 +30,18 @@ const SensorSeries& SensorTable::of(const std::string& device, const std::string
   return found == series_.end() ? kNone : found->second;
 }
 
+SensorSeries series_of(const std::vector<Reading>& readings, std::string_view device,
+                       std::string_view sensor) {
+  SensorSeries series;
+  for (const Reading& reading : readings) {
+    if (reading.sensor == sensor && reading.device == device) {
+      series.push_back({reading.at_seconds, reading.value});
+    }
+  }
+  std::stable_sort(series.begin(), series.end(), by_time);
+  return series;
+}
+
 double value_at(const SensorSeries& series, double at) {
   const auto after = std::upper_bound(series.begin(), series.end(), SensorPoint{at, 0.0}, by_time);
   if (after == series.begin()) return series.front().value;

@@ -3,8 +3,8 @@
 // Readings of one sensor in order of time.
 
 #include <map>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +34,10 @@ class SensorTable {
   std::vector<std::string> devices_;
   std::vector<std::pair<std::string, std::string>> sensors_;
 };
+
+// Of one sensor alone.
+[[nodiscard]] SensorSeries series_of(const std::vector<Reading>& readings, std::string_view device,
+                                     std::string_view sensor);
 
 // What the points say of a time: on the line between the neighbours, the nearest one outside.
 // REQUIRES: at least one point.
