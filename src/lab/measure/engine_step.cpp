@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "data/loader.h"
 #include "lab/measure/plan_timer.h"
+#include "lab/memory_ledger.h"
 #include "lab/step_times.h"
 
 namespace ridgeline {
@@ -36,10 +37,7 @@ class EngineStep final : public MeasuredStep {
   Preparation prepare() override {
     const Clock::time_point start = Clock::now();
     Preparation preparation;
-    runner_ = std::make_unique<StepRunner>(*config_.device, config_.request);
-    plan_ = runner_->add_training(config_.step);
-    if (searches(config_.request)) preparation.autotune_seconds = seconds_since(start);
-    runner_->prepare(config_.seed);
+    ledger_.emplace(*config_.device);
     if (config_.loader) {
       loader_ = std::make_unique<Loader>(*config_.data, LoaderOptions{.batch = config_.step.batch,
                                                                       .shuffle = true,
@@ -47,6 +45,14 @@ class EngineStep final : public MeasuredStep {
                                                                       .last_batch = LastBatch::drop,
                                                                       .workers = config_.workers,
                                                                       .crop = config_.crop});
+      ledger_->mark("loader");
+    }
+    const Clock::time_point planning = Clock::now();
+    runner_ = std::make_unique<StepRunner>(*config_.device, config_.request);
+    plan_ = runner_->add_training(config_.step);
+    if (searches(config_.request)) preparation.autotune_seconds = seconds_since(planning);
+    runner_->prepare(config_.seed);
+    if (config_.loader) {
       loader_->start_epoch(epoch_);
       (void)load_next();
       waited_before_ = loader_->wait_seconds();
@@ -83,6 +89,7 @@ class EngineStep final : public MeasuredStep {
   [[nodiscard]] StepDetails details(bool timed) override {
     StepDetails details = plan_details(session(), plan_, timed);
     details.numbers["training_flops"] = static_cast<double>(session().plan(plan_).work().flops);
+    details.memory = ledger_->entries(session(), {&plan_, 1});
     details.numbers["parameters"] = static_cast<double>(count_parameters(runner_->parameters()));
     return details;
   }
@@ -149,6 +156,7 @@ class EngineStep final : public MeasuredStep {
 
   EngineStepConfig config_;
   Subject subject_;
+  std::optional<MemoryLedger> ledger_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Loader> loader_;
   Session::PlanId plan_ = 0;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "lab/measure/plan_timer.h"
+#include "lab/memory_ledger.h"
 
 namespace ridgeline {
 namespace {
@@ -28,6 +29,7 @@ class InferenceStep final : public MeasuredStep {
       return std::chrono::duration<double>(Clock::now() - start).count();
     };
     Preparation preparation;
+    ledger_.emplace(*config_.device);
     runner_ = std::make_unique<InferenceRunner>(*config_.device, config_.request, config_.step);
     if (searches(config_.request)) preparation.autotune_seconds = seconds();
     runner_->prepare(config_.seed);
@@ -52,6 +54,8 @@ class InferenceStep final : public MeasuredStep {
 
   [[nodiscard]] StepDetails details(bool timed) override {
     StepDetails details = plan_details(runner_->session(), runner_->plan_id(), timed);
+    const Session::PlanId plan = runner_->plan_id();
+    details.memory = ledger_->entries(runner_->session(), {&plan, 1});
     details.numbers["forward_flops"] = static_cast<double>(runner_->plan().work().flops);
     details.numbers["parameters"] = static_cast<double>(count_parameters(runner_->parameters()));
     details.numbers["folded_batch_norms"] = static_cast<double>(runner_->folds().size());
@@ -63,6 +67,7 @@ class InferenceStep final : public MeasuredStep {
  private:
   InferenceStepConfig config_;
   Subject subject_;
+  std::optional<MemoryLedger> ledger_;
   std::unique_ptr<InferenceRunner> runner_;
 };
 

@@ -1,10 +1,17 @@
 #include "lab/measure/recorder.h"
 
-#include <chrono>
-
 #include "base/error.h"
 
 namespace ridgeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
 
 StoreRecorder::StoreRecorder(Store& store, RecorderConfig config, const ResultCollector& results)
     : store_(store), config_(std::move(config)), results_(results), runs_(config_.runs.size()) {}
@@ -12,13 +19,13 @@ StoreRecorder::StoreRecorder(Store& store, RecorderConfig config, const ResultCo
 template <typename Body>
 void StoreRecorder::writing(Body body) {
   if (!trouble_.empty()) return;
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   try {
     body();
   } catch (const Error& error) {
     trouble_ = error.what();
   }
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_ += seconds_since(start);
 }
 
 const std::string& StoreRecorder::uuid(std::size_t candidate) const {
@@ -42,6 +49,7 @@ void StoreRecorder::readings(std::size_t candidate, std::span<const Reading> rea
 
 void StoreRecorder::ended(std::size_t candidate, const Ending& ending) {
   Run& run = runs_[candidate];
+  if (run.id == 0) return;
   // Of several processes the first one's details are kept, as in the results.
   if (run.ends++ == 0) {
     writing([&] {
@@ -64,6 +72,7 @@ void StoreRecorder::finish(std::size_t candidate, RunStatus status, const std::s
     add_to(numbers, notes, measured, summary);
     findings.insert(findings.end(), summary.findings.begin(), summary.findings.end());
   }
+  numbers["recording_overhead_share"] = seconds_ / seconds_since(start_);
   runs_[candidate].finished = true;
   writing([&] {
     if (!findings.empty()) store_.add(runs_[candidate].id, std::span<const Finding>(findings));

@@ -2,6 +2,7 @@
 
 // Writes what is measured to the store, turn by turn.
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,7 @@ class StoreRecorder final : public MeasureSink {
   std::vector<Run> runs_;
   std::string trouble_;
   double seconds_ = 0.0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace ridgeline

@@ -58,12 +58,16 @@ void ResultCollector::readings(std::size_t candidate, std::span<const Reading> r
 }
 
 void ResultCollector::ended(std::size_t candidate, const Ending& ending) {
-  Ending& kept = results_[candidate].ending;
-  const bool first = kept.details.kernels.empty() && kept.details.numbers.empty();
+  Measured& result = results_[candidate];
   // Of several processes the first to tell gives the details; the worst ending is the run's.
-  StepDetails details = first ? ending.details : std::move(kept.details);
-  if (kept.reason == StopReason::none || ending.status != RunStatus::complete) kept = ending;
-  kept.details = std::move(details);
+  const bool told =
+      !result.ending.details.numbers.empty() || !result.ending.details.kernels.empty();
+  StepDetails details = told ? std::move(result.ending.details) : ending.details;
+  const bool worse =
+      ending.status != RunStatus::complete && result.ending.status != RunStatus::failed;
+  if (!result.ended || worse) result.ending = ending;
+  result.ending.details = std::move(details);
+  result.ended = true;
 }
 
 bool has_samples(const Measured& measured) {

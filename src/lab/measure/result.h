@@ -12,7 +12,7 @@ namespace ridgeline {
 
 struct Measured {
   Subject subject;
-  bool begun = false;
+  bool begun = false, ended = false;
   Preparation preparation;
   std::vector<Sample> samples;  // all kinds, in the order of measuring
   std::vector<Reading> readings;
