@@ -1,7 +1,6 @@
 // ridgeline env: what this machine and this build are.
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -12,53 +11,23 @@
 namespace ridgeline::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json number_or_null(double number) { return number > 0.0 ? Json(number) : Json(nullptr); }
-
-std::string environment_json(const Environment& env) {
-  Json caches = Json::array();
-  for (const CacheInfo& cache : env.caches) {
-    caches.push_back({{"level", cache.level},
-                      {"type", cache.type},
-                      {"bytes", cache.bytes},
-                      {"shared_by", cache.shared_by}});
-  }
-  Json gpus = Json::array();
-  for (const GpuInfo& gpu : env.gpus) {
-    gpus.push_back({{"name", gpu.name},
-                    {"compute_capability", gpu.capability},
-                    {"multiprocessors", gpu.multiprocessors},
-                    {"max_mhz", number_or_null(gpu.clock_mhz)},
-                    {"memory_bytes", gpu.memory_bytes},
-                    {"l2_bytes", gpu.l2_bytes},
-                    {"cuda_driver", gpu.cuda_driver}});
-  }
-  Json libraries = Json::object();
-  for (const auto& [name, version] : env.libraries) libraries[name] = version;
-  const Json document = {{"host", env.host},
-                         {"cpu",
-                          {{"model", env.cpu},
-                           {"sockets", env.sockets},
-                           {"cores", env.cores},
-                           {"processors", env.processors},
-                           {"usable_processors", env.usable_processors},
-                           {"max_mhz", number_or_null(env.max_mhz)},
-                           {"vector_extensions", env.vector_extensions},
-                           {"caches", std::move(caches)}}},
-                         {"memory_bytes", env.memory_bytes},
-                         {"available_bytes", env.available_bytes},
-                         {"gpus", std::move(gpus)},
-                         {"no_gpu_reason", env.no_gpu},
-                         {"os", env.os},
-                         {"kernel", env.kernel},
-                         {"version", env.version},
-                         {"revision", env.revision},
-                         {"compiler", env.compiler},
-                         {"flags", env.flags},
-                         {"build_type", env.build_type},
-                         {"libraries", std::move(libraries)}};
-  return document.dump(2) + '\n';
+std::string hosting_text(const HostState& host) {
+  std::string text;
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<16}{}\n", name, value.empty() ? "n/a" : value);
+  };
+  line("cgroup limits",
+       fmt::format("{} processors, {} of memory",
+                   host.cpu_limit ? fmt::format("{:.2f}", *host.cpu_limit) : "all",
+                   host.memory_limit_bytes ? bytes_text(*host.memory_limit_bytes) : "all"));
+  line("machine", host.machine);
+  line("virtualisation", host.virtualisation.empty() ? "none found" : host.virtualisation);
+  line("container", host.container.empty() ? "none found" : host.container);
+  line("governor", host.governor + (host.boost ? *host.boost ? ", boost on" : ", boost off" : ""));
+  line("huge pages", host.huge_pages);
+  line("clock source", host.clock_source);
+  line("gpu driver", host.gpu_driver);
+  return text;
 }
 
 std::string environment_text(const Environment& env) {
@@ -82,6 +51,7 @@ std::string environment_text(const Environment& env) {
   }
   line("memory", fmt::format("{}, {} available", bytes_text(env.memory_bytes),
                              bytes_text(env.available_bytes)));
+  text += hosting_text(env.hosting);
   for (std::size_t i = 0; i < env.gpus.size(); ++i) {
     const GpuInfo& gpu = env.gpus[i];
     line(fmt::format("cuda:{}", i),

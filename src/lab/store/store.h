@@ -26,6 +26,8 @@ struct RunFilter {
   std::optional<std::int64_t> limit;  // the newest
 };
 
+struct RunContents;
+
 class Store {
  public:
   // Opens, creates or migrates. Throws bad_input for a file that is no store, that is damaged, or
@@ -79,6 +81,9 @@ class Store {
   struct Database;
   template <typename Row>
   void append(RunId run, std::span<const Row> rows);
+  bool merge(const RunContents& contents);
+  void merge_ceilings(const std::string& environment, const std::vector<Ceiling>& theirs);
+  std::int64_t import_results(const std::filesystem::path& path);
   explicit Store(std::unique_ptr<Database> database);
   std::unique_ptr<Database> database_;
 };
