@@ -10,7 +10,7 @@
 //   level's
 //              bytes within that scope. Bytes are those that a program reads and writes, as STREAM
 //              counts: lines fetched because a store will overwrite them do not count
-//   latency    subject kernel launch, graph node, synchronise; s
+//   latency    subject kernel launch, graph node, synchronise; on the cpu fork-join; s
 //   transfer   subject to device, from device; path pageable, pinned; B/s
 
 #include <cstdint>

@@ -236,6 +236,23 @@ class StreamMeasurement {
   ArraysOfThreads arrays_;
 };
 
+// From one parallel loop to the next with nothing in them: what a step costs on several threads
+// whatever it computes.
+Ceiling measure_fork_join(const Scope& scope, const CeilingEffort& effort) {
+  Ceiling ceiling = ceiling_named("cpu", "latency", "fork-join", "", scope.name, "s");
+  const ThreadCount threads(scope.threads);
+  const auto run = [](std::int64_t turns) {
+    for (std::int64_t i = 0; i < turns; ++i) parallel([](int, int) {});
+  };
+  const std::int64_t turns = turns_for(effort.repeat_seconds, run);
+  std::vector<double> seconds;
+  for (int i = 0; i < effort.repeats; ++i) {
+    seconds.push_back(seconds_of([&] { run(turns); }) / static_cast<double>(turns));
+  }
+  set_values(ceiling, seconds);
+  return ceiling;
+}
+
 constexpr const char* kPaths[] = {"read", "write", "copy", "triad"};
 
 }  // namespace
@@ -247,7 +264,7 @@ std::vector<Ceiling> measure_cpu(const CeilingProgress& progress, const CeilingE
   const std::vector<FmaLoop> fmas = fma_loops();
   const std::vector<StreamLoop> loops = stream_loops();
   std::vector<std::vector<MemoryLevel>> levels;
-  std::size_t total = scopes.size() * fmas.size();
+  std::size_t total = scopes.size() * fmas.size() + 1;
   for (const Scope& scope : scopes) {
     levels.push_back(memory_levels(env, scope.threads, effort.memory_bytes));
     total += levels.back().size() * std::size(kPaths);
@@ -283,6 +300,8 @@ std::vector<Ceiling> measure_cpu(const CeilingProgress& progress, const CeilingE
       }
     }
   }
+  announce(fmt::format("fork-join on {}", scopes.back().name));
+  found.push_back(measure_fork_join(scopes.back(), effort));
   return found;
 }
 
