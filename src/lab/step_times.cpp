@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -74,6 +75,25 @@ std::vector<double> stepwise_pass(Session& session, Session::PlanId plan) {
     before = now;
   });
   return seconds;
+}
+
+double sum_of(std::span<const double> seconds) {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
+
+// Of each step, over the passes that are neither among the fastest nor among the slowest quarter.
+std::vector<double> mean_of_the_middle(std::vector<std::vector<double>> passes) {
+  std::sort(passes.begin(), passes.end(),
+            [](const auto& a, const auto& b) { return sum_of(a) < sum_of(b); });
+  const std::size_t outer = passes.size() / 4;
+  const auto middle = std::span(passes).subspan(outer, passes.size() - 2 * outer);
+  std::vector<double> mean(middle.front().size());
+  for (const std::vector<double>& pass : middle) {
+    for (std::size_t s = 0; s < pass.size(); ++s) {
+      mean[s] += pass[s] / static_cast<double>(middle.size());
+    }
+  }
+  return mean;
 }
 
 // Puts the learning rate back, whatever happens in between.
@@ -195,11 +215,7 @@ std::vector<StepTime> step_times(const Plan& plan, const Device& device,
   return times;
 }
 
-double StepMeasurement::sum() const {
-  double total = 0.0;
-  for (const double s : seconds) total += s;
-  return total;
-}
+double StepMeasurement::sum() const { return sum_of(seconds); }
 
 StepMeasurement measure_steps(Session& session, Session::PlanId plan,
                               const StepMeasuring& measuring) {
@@ -220,7 +236,7 @@ StepMeasurement measure_steps(Session& session, Session::PlanId plan,
   // Where steps are queued, the way to the device is shared by some.
   const int queued = events == nullptr ? 1 : 4;
 
-  std::vector<std::vector<double>> of_step(steps.size());
+  std::vector<std::vector<double>> passes;
   std::vector<double> whole;
   const Clock::time_point begin = Clock::now();
   StepMeasurement measurement;
@@ -230,15 +246,11 @@ StepMeasurement measure_steps(Session& session, Session::PlanId plan,
     whole.push_back(device.time([&] {
       for (int i = 0; i < queued; ++i) session.run(plan);
     }) / queued);
-    const std::vector<double> pass =
-        events == nullptr ? stepwise_pass(session, plan) : events->pass();
-    for (std::size_t s = 0; s < pass.size(); ++s) of_step[s].push_back(pass[s]);
+    passes.push_back(events == nullptr ? stepwise_pass(session, plan) : events->pass());
     ++measurement.passes;
   }
   measurement.whole_seconds = median_interval(whole).median;
-  for (const std::vector<double>& times : of_step) {
-    measurement.seconds.push_back(median_interval(times).median);
-  }
+  measurement.seconds = mean_of_the_middle(std::move(passes));
   return measurement;
 }
 

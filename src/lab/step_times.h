@@ -32,12 +32,12 @@ namespace ridgeline {
                                                std::span<const double> seconds);
 
 struct StepMeasuring {
-  std::int64_t fewest = 5, most = 50;  // passes over the whole plan
+  std::int64_t fewest = 7, most = 50;  // passes over the whole plan
   double patience_seconds = 1.0;       // no more passes after that, the fewest always
 };
 
 struct StepMeasurement {
-  std::vector<double> seconds;  // of each step: the median of the passes
+  std::vector<double> seconds;  // of each step: the mean over the middle half of the passes
   double whole_seconds = 0.0;   // of unprofiled steps, run in turns with the passes: the median
   std::int64_t passes = 0;
 
@@ -46,11 +46,13 @@ struct StepMeasurement {
 
 // Times every step where it stands: whole plans are run in order with a clock between the steps, so
 // that each step finds the caches as in training. (A step repeated alone finds its own data in them
-// and comes out too fast.) Passes take turns with unprofiled steps. On CUDA the clocks are events
-// in a recording of the plan, so that neither launches nor waiting lie between the steps; what two
-// events cost by themselves is taken off. The learning rate is 0 meanwhile: weights stay as they
-// are, running statistics and totals do not.
-// REQUIRES: a prepared session with a batch written.
+// and comes out too fast.) Passes take turns with unprofiled steps. Of the passes the middle half
+// by their totals counts, and their mean: medians of single steps would each leave out the moments
+// in which the machine did something else, which the whole step has in it, and add up to less than
+// it. On CUDA the clocks are events in a recording of the plan, so that neither launches nor
+// waiting lie between the steps; what two events cost by themselves is taken off. The learning rate
+// is 0 meanwhile: weights stay as they are, running statistics and totals do not. REQUIRES: a
+// prepared session with a batch written.
 [[nodiscard]] StepMeasurement measure_steps(Session& session, Session::PlanId plan,
                                             const StepMeasuring& measuring = {});
 
