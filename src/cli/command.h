@@ -24,10 +24,7 @@ void add_models(CLI::App& program, Action& action);
 void add_backends(CLI::App& program, Action& action);
 void add_data(CLI::App& program, Action& action);
 void add_env(CLI::App& program, Action& action);
-<<<<<<< HEAD
 void add_roofline(CLI::App& program, Action& action);
-=======
 void add_store(CLI::App& program, Action& action);
->>>>>>> lab-store
 
 }  // namespace ridgeline::cli

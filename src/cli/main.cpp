@@ -78,11 +78,8 @@ int run(int argc, char** argv) {
   add_backends(program, action);
   add_data(program, action);
   add_env(program, action);
-<<<<<<< HEAD
   add_roofline(program, action);
-=======
   add_store(program, action);
->>>>>>> lab-store
   check_command(program, argc, argv);
   try {
     program.parse(argc, argv);

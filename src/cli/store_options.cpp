@@ -21,6 +21,8 @@ std::string command_line() {
   return text;
 }
 
+bool writes_nothing(const StoreOptions& options) { return options.none || options.path == "none"; }
+
 }  // namespace
 
 void add_store_option(CLI::App& command, StoreOptions& options) {
@@ -31,7 +33,7 @@ void add_store_option(CLI::App& command, StoreOptions& options) {
 
 void add_store_options(CLI::App& command, StoreOptions& options) {
   add_store_option(command, options);
-  command.add_flag("--no-store", options.none, "Write nothing into the store");
+  command.add_flag("--no-store", options.none, "Write nothing into the store, as --store none");
   command
       .add_option("--env-label", options.environment_label,
                   "Your name for this machine, for example 'cloud CPU, 4 vCPU'")
@@ -40,7 +42,7 @@ void add_store_options(CLI::App& command, StoreOptions& options) {
 }
 
 void check_store(const StoreOptions& options) {
-  if (options.none) return;
+  if (writes_nothing(options)) return;
   std::error_code ignored;
   if (std::filesystem::exists(options.path, ignored)) {
     const Store store{std::filesystem::path(options.path)};
@@ -50,7 +52,7 @@ void check_store(const StoreOptions& options) {
 }
 
 std::optional<Store> open_store(const StoreOptions& options) {
-  if (options.none) return std::nullopt;
+  if (writes_nothing(options)) return std::nullopt;
   return Store(std::filesystem::path(options.path));
 }
 

@@ -14,10 +14,10 @@ class App;
 namespace ridgeline::cli {
 
 struct StoreOptions {
-  std::string path = "ridgeline.db";
-  bool none = false;              // write nothing down
-  std::string environment_label;  // the user's name for this machine
-  std::string label;              // of the runs
+  std::string path = "ridgeline.db";  // or "none"
+  bool none = false;                  // write nothing down
+  std::string environment_label;      // the user's name for this machine
+  std::string label;                  // of the runs
 };
 // --store: for commands that read.
 void add_store_option(CLI::App& command, StoreOptions& options);
@@ -27,7 +27,7 @@ void add_store_options(CLI::App& command, StoreOptions& options);
 // For commands that measure, before they begin: throws when the store could not be written. Makes
 // no file.
 void check_store(const StoreOptions& options);
-// For writing; nothing with --no-store.
+// For writing; nothing with --no-store or --store none.
 [[nodiscard]] std::optional<Store> open_store(const StoreOptions& options);
 // For reading; throws bad_input when there is none.
 [[nodiscard]] Store read_store(const StoreOptions& options);

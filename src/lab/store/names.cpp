@@ -15,11 +15,7 @@ constexpr std::array kNumberNames = {
     RegisteredName{"plan_bytes_read", "B", "Of one step, at the boundaries of the plan's steps"},
     RegisteredName{"plan_bytes_written", "B", "Of one step, at the boundaries of the plan's steps"},
     RegisteredName{"plan_steps", "", "Steps of the plan"},
-<<<<<<< HEAD
-    RegisteredName{"folded_batch_norms", "", "Batch norms that inference has in the weights"},
-=======
     RegisteredName{"folded_batch_norms", "", "Batch normalisations folded into their convolutions"},
->>>>>>> lab-store
     RegisteredName{"planned_bytes", "B", "Device memory that the plan takes"},
     RegisteredName{"peak_memory_bytes", "B", "Most memory in use on the device, as measured"},
     RegisteredName{"runtime_memory_bytes", "B", "Taken on the device by driver and libraries"},
