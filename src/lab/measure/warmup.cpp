@@ -1,5 +1,7 @@
 #include "lab/measure/warmup.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "lab/stats/steadiness.h"
 
@@ -24,7 +26,7 @@ std::int64_t Warmup::next_count() const {
   if (rule_.iterations) return *rule_.iterations - run;
   // The first one alone: it may take so long that no other is to follow.
   if (run == 0) return 1;
-  return kBetweenLooks;
+  return std::min(kBetweenLooks, rule_.max_samples - run);
 }
 
 void Warmup::add(double seconds) {
