@@ -113,6 +113,7 @@ std::string_view name_of_kind(SampleKind kind) {
 }
 
 std::vector<Sample> samples_of(const Json& answer, std::int64_t count, SampleKind kind) {
+  if (!answer.value("phases", true)) return {};
   std::vector<Sample> samples(static_cast<std::size_t>(count));
   const auto column = [&](const char* name) -> std::optional<std::vector<double>> {
     if (!answer.contains(name)) return std::nullopt;
@@ -289,6 +290,7 @@ std::vector<Sample> Peer::step(std::int64_t count, SampleKind kind, bool upload)
   if (state_->slowest_step || count == 1) return state_->step(count, kind, upload);
   // How long to wait for many is known after one.
   std::vector<Sample> samples = state_->step(1, kind, upload);
+  if (samples.empty()) return {};
   const double offset = samples[0].at_seconds + samples[0].wall_seconds;
   for (Sample sample : state_->step(count - 1, kind, upload)) {
     ++sample.iteration;

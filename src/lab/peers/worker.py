@@ -357,11 +357,8 @@ class TorchPeer:
             self.step()
         self.graph, self.graph_loss = graph, self.result
 
-    @property
-    def phases(self):
-        if self.graph is not None:
-            raise Unavailable("a captured graph has no phases that could be timed apart")
-        return True
+    def has_phases(self):
+        return self.graph is None  # a captured graph is one piece
 
     def reset(self):
         """Initial weights and a fresh optimizer, in place: a captured graph knows the addresses."""
@@ -444,7 +441,6 @@ class TorchPeer:
 class ArrayPeer:
     """Dense layers by matrix products and whole-array arithmetic; the same text serves both libraries."""
     compiles = False
-    phases = True
 
     def __init__(self, peer, options, work, arrays, device, seed):
         work.only(peer, ("mlp",))
@@ -476,6 +472,9 @@ class ArrayPeer:
         self.moments = {name: (self.xp.zeros_like(value), self.xp.zeros_like(value)) for name, value in self.initial.items()}
         self.updates = 0
         self.upload(0)
+
+    def has_phases(self):
+        return True
 
     def without_dropout(self):
         return lambda: None
@@ -1100,7 +1099,6 @@ class CudaLoops:
 class NumbaPeer:
     """Full backpropagation through mnist_cnn or mlp, gradients averaged over the batch, nothing allocated in a step."""
     compiles = True
-    phases = True
 
     def __init__(self, peer, options, work, arrays, device, seed):
         work.only(peer, ("mnist_cnn", "mlp"))
@@ -1150,6 +1148,9 @@ class NumbaPeer:
                 self.loops.copy(self.zeros[name], moment)
         self.updates = 0
         self.upload(0)
+
+    def has_phases(self):
+        return True
 
     def without_dropout(self):
         return lambda: None
@@ -1332,9 +1333,8 @@ class TensorFlowPeer:
         with tf.control_dependencies(done):
             return tf.identity(loss)
 
-    @property
-    def phases(self):
-        raise Unavailable("TensorFlow's step is one traced function; it has no phases that could be timed apart")
+    def has_phases(self):
+        return False  # a step is one traced function
 
     def step(self):
         with self.tf.device(self.place):
@@ -1477,6 +1477,8 @@ class Run:
 
     def measure(self, count, kind, upload):
         """Columns of seconds, one number for each step; nothing where a column does not apply."""
+        if kind == "split" and not self.peer.has_phases():
+            return {"phases": False}
         began, rows = clock(), []
         for _ in range(count):
             row = {"at": clock() - began}
@@ -1502,7 +1504,6 @@ class Run:
         return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
     def split(self, row):
-        assert self.peer.phases
         phases = [("forward", self.peer.forward)]
         if self.peer.work.training:
             phases += [("backward", self.peer.backward), ("optimizer", self.peer.update)]
@@ -1672,10 +1673,18 @@ def environment_record(label, versions, devices):
 
 
 def optimizer_text(numbers):
-    text = "{} lr {:g}".format(numbers["name"], numbers["learning_rate"])
-    if numbers["name"] == "sgd" and numbers["momentum"]:
+    """As Ridgeline writes it; the learning rate changes no work."""
+    text = numbers["name"]
+    if text == "sgd" and numbers["momentum"]:
         text += " momentum {:g}".format(numbers["momentum"])
     return text + (" weight decay {:g}".format(numbers["weight_decay"]) if numbers["weight_decay"] else "")
+
+
+def normalisation_text(work):
+    if not any(work.mean) and all(deviation == 1 for deviation in work.deviation):
+        return "pixels / 255, in [0, 1]"
+    means, deviations = (",".join(map("{:g}".format, values)) for values in (work.mean, work.deviation))
+    return "(pixels / 255 - {}) / {}".format(means, deviations)
 
 
 def utc_now():
@@ -1700,7 +1709,7 @@ class AloneRun:
             "work": {"kind": work.kind, "model": work.model, "settings": ",".join(sorted(options.set)),
                      "batch": work.batch, "image": "x".join(map(str, work.image)), "classes": work.classes,
                      "precision": work.precision, "optimizer": optimizer_text(work.optimizer) if work.training else "",
-                     "data": "synthetic", "data_samples": work.batch, "normalisation": options.normalize},
+                     "data": "synthetic", "data_samples": work.batch, "normalisation": normalisation_text(work)},
             "executor": {"backend": name, "device": "cpu", "threads": options.threads or os.cpu_count(),
                          "options": ",".join(self.chosen)},
             "numbers": {}, "notes": {"clock": "host, synchronised"}}
