@@ -18,6 +18,8 @@
 namespace ridgeline {
 
 inline constexpr std::int64_t kParitySteps = 3;
+// For fp16: small enough that no step of a fresh network is skipped.
+inline constexpr double kParityLossScale = 1024.0;
 
 struct PeerParity {
   bool agrees = false;

@@ -83,7 +83,8 @@ class Peer {
   // The functions below REQUIRE a successful prepare().
 
   // Runs steps and times each alone, waited for before the clock is read. `kind` goes into the
-  // samples; `split` runs the phases one after another. With `upload` each step first brings its
+  // samples; `split` runs the phases one after another, and gives no samples where they cannot be
+  // told apart. With `upload` each step first brings its
   // batch to the device, timed apart; otherwise one batch lies there.
   [[nodiscard]] std::vector<Sample> step(std::int64_t count, SampleKind kind = SampleKind::measured,
                                          bool upload = false);
