@@ -167,7 +167,7 @@ TEST_F(StoreImport, WrongResultsAreRefusedWithTheirPlace) {
   refuse("\"kind\": \"warmup\"", "\"kind\": \"hot\"", {"kind", "warmup, measured, split"});
   refuse("\"executor\"", "\"notes2\"", {"runs[0].notes2"});
   refuse("\"started\": \"2026-11-01T10:00:00.000Z\", ", "", {"runs[0].started", "missing"});
-  refuse("]})", "]", {"no JSON"});
+  refuse("}]}", "}]", {"no JSON"});
   expect_contains(refusal([&] { (void)store.import(path("none.json")); }), {"no such file"});
   expect_contains(refusal([&] { (void)store.import(folder_); }), {"is a folder"});
   EXPECT_EQ(store.run_count(), 0);

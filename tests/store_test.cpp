@@ -344,13 +344,13 @@ TEST_F(StoreTest, AKilledWriterLeavesAllThatItCommitted) {
     const RunId id = store.begin(example_run());
     for (std::int64_t i = 0;; ++i) {
       store.add(id, example_samples(1, i));
-      if (write(ready[1], "x", 1) != 1) _exit(1);
+      if (::write(ready[1], "x", 1) != 1) _exit(1);
     }
   }
   char told[50];
   std::int64_t committed = 0;
   while (committed < 50) {
-    const ssize_t count = read(ready[0], told, sizeof(told));
+    const ssize_t count = ::read(ready[0], told, sizeof(told));
     ASSERT_GT(count, 0);
     committed += count;
   }
@@ -466,7 +466,8 @@ TEST(StoreColumns, UnitsStandInTheNames) {
       {"samples/s", "samples_per_second"}};
   const auto check = [&](std::string_view name, std::string_view unit) {
     for (const auto& [symbol, word] : words) {
-      if (unit == symbol) EXPECT_NE(name.find(word), name.npos) << name << " in " << unit;
+      if (unit != symbol) continue;
+      EXPECT_NE(name.find(word), name.npos) << name << " in " << unit;
     }
   };
   for (const Table& each : tables()) {

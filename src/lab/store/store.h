@@ -22,8 +22,9 @@ namespace ridgeline {
 [[nodiscard]] std::string new_uuid();
 
 struct RunFilter {
-  std::optional<std::string> command, group, label, model, backend, device, environment;
-  std::optional<std::int64_t> limit;  // the newest
+  std::optional<std::string> command = {}, group = {}, label = {}, model = {}, backend = {},
+                             device = {}, environment = {};
+  std::optional<std::int64_t> limit = {};  // the newest
 };
 
 struct RunContents;
