@@ -245,10 +245,12 @@ TEST(MemoryLedger, AGraphicsProcessorsMemoryIsAttributed) {
   EXPECT_TRUE(bytes_of(entries, "cpu", "total"));  // the host's part of the run
 
   // A driver that counts its reserve among what CUDA sees as used.
-  driver.used = *driver.used - 600 * kMiB;
+  driver.used = own + static_cast<std::int64_t>(gpu.runtime);
+  driver.reserved = 300 * kMiB;
   driver.process.reset();
   const std::vector<MemoryEntry> inside = ledger.entries(session, {{plan}});
   EXPECT_EQ(bytes_of(inside, "cuda:0", "rest"), 0) << ledger_text(inside);
+  EXPECT_EQ(bytes_of(inside, "cuda:0", "context"), 200 * kMiB);
 
   // Without NVML the total is what CUDA tells.
   driver = {};

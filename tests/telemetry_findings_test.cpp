@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 
+#include "lab/store/columns.h"
 #include "lab/telemetry/gpu_sensors.h"
 #include "lab/telemetry/telemetry.h"
 
@@ -345,6 +346,7 @@ TEST(GpuSensors, ValuesInUnitsAndReasonsForTheRest) {
   std::map<std::string, double> values;
   for (const Reading& reading : readings) {
     EXPECT_EQ(reading.device, "cuda:0") << reading.sensor;  // the other has nothing to tell
+    EXPECT_NE(find_name(sensor_names(), reading.sensor), nullptr) << reading.sensor;
     values[reading.sensor] = reading.value;
   }
   EXPECT_EQ(values.at("gpu_utilisation_percent"), 97.0);
@@ -361,6 +363,7 @@ TEST(GpuSensors, ValuesInUnitsAndReasonsForTheRest) {
   std::map<std::string, std::string> missing;
   for (const MissingSensor& sensor : sensors->missing()) {
     missing[sensor.device + " " + sensor.sensor] = sensor.reason;
+    EXPECT_NE(find_name(sensor_names(), sensor.sensor), nullptr) << sensor.sensor;
   }
   EXPECT_EQ(missing.at("cuda:0 gpu_fan_percent"), "not supported by this device");
   EXPECT_EQ(missing.at("cuda:0 gpu_temperature_celsius"),

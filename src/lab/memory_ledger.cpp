@@ -22,7 +22,8 @@ std::int64_t arena_bytes(const Session& session) {
   return session.state_bytes() + session.scratch_bytes();
 }
 
-// State is shared by name between plans, an input as large as the largest batch.
+// State is shared by name between plans, an input as large as the largest batch. Bytes are those of
+// the arena, as the plan counts them.
 std::map<std::string, std::pair<Role, std::int64_t>> state_of(
     const Session& session, std::span<const Session::PlanId> plans) {
   std::map<std::string, std::pair<Role, std::int64_t>> state;
@@ -33,7 +34,7 @@ std::map<std::string, std::pair<Role, std::int64_t>> state_of(
       const Value& value = plan.graph->value(plan.forms[form].value);
       auto& [role, bytes] = state[value.name];
       role = value.role;
-      bytes = std::max(bytes, plan.forms[form].bytes);
+      bytes = std::max(bytes, aligned(plan.forms[form].bytes));
     }
   }
   return state;
@@ -88,7 +89,7 @@ std::vector<MemoryEntry> planned_entries(const Session& session,
     by_role[static_cast<std::size_t>(role)] += bytes;
   };
   for (const auto& [name, entry] : state_of(session, plans)) add(entry.first, entry.second);
-  add(Role::metric, static_cast<std::int64_t>(sizeof(StepState)));
+  add(Role::metric, aligned(sizeof(StepState)));
   // One scratch arena serves all plans: that which needs most tells what it is for.
   const auto largest =
       std::max_element(plans.begin(), plans.end(), [&](Session::PlanId a, Session::PlanId b) {
