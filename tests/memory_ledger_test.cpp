@@ -34,6 +34,12 @@ PlanRequest native() {
   return request;
 }
 
+// Every page of the scratch arena.
+void touch_all(const Session& session) {
+  const std::span<std::byte> scratch = session.scratch();
+  session.device().fill(scratch.data(), std::byte{1}, scratch.size());
+}
+
 std::int64_t sum_of(const std::vector<MemoryEntry>& entries, const std::string& device) {
   std::int64_t sum = 0;
   for (const MemoryEntry& entry : entries) {
@@ -124,7 +130,7 @@ TEST_P(SlowMemoryLedger, CategoriesAddUpToWhatTheSystemReports) {
       runner.add_training(spec_of(GetParam().model, GetParam().batch, GetParam().image));
   runner.prepare(0);
   runner.session().run(plan);
-  for (std::byte& byte : runner.session().scratch()) byte = std::byte{1};  // every page
+  touch_all(runner.session());
   const HostMemory after = read_host_memory();
   const std::vector<MemoryEntry> entries = ledger.entries(runner.session(), {{plan}});
 
@@ -156,7 +162,7 @@ TEST(SlowMemoryLedgerMarks, ALoadersHeapIsItsOwnAndOtherRunsAreTold) {
     const Session::PlanId plan = runner.add_training(spec_of("mnist_cnn", 64));
     runner.prepare(0);
     runner.session().run(plan);
-    for (std::byte& byte : runner.session().scratch()) byte = std::byte{1};
+    touch_all(runner.session());
     return plan;
   };
   StepRunner beside(*cpu, native());

@@ -1,5 +1,7 @@
 #include "lab/memory_ledger.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 
@@ -146,7 +148,9 @@ std::vector<MemoryEntry> MemoryLedger::host_entries(const Session* session,
   // Where the system has no large pages, arenas do not stand out from the rest.
   std::int64_t other = host.other;
   if (host.arenas > 0) {
-    account.add("other runs", "derived", std::max<std::int64_t>(0, host.arenas - own));
+    // Two arenas of our own end within a page each: that much is nobody else's.
+    const std::int64_t beside = host.arenas - own;
+    if (beside > 2 * sysconf(_SC_PAGESIZE)) account.add("other runs", "derived", beside);
   } else {
     other = std::max<std::int64_t>(0, other - own);
   }
