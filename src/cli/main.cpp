@@ -78,6 +78,7 @@ int run(int argc, char** argv) {
   add_backends(program, action);
   add_data(program, action);
   add_env(program, action);
+  add_store(program, action);
   check_command(program, argc, argv);
   try {
     program.parse(argc, argv);
