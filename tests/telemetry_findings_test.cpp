@@ -319,6 +319,14 @@ nvml::Library driver() {
     *milliwatts = 512500;
     return ok_if_first(of);
   };
+  library.name = [](nvml::Device, char* text, unsigned size) {
+    std::strncpy(text, "NVIDIA H200", size);
+    return nvml::kSuccess;
+  };
+  library.ecc_mode = [](nvml::Device of, unsigned* current, unsigned* pending) {
+    *current = *pending = 1;
+    return ok_if_first(of);
+  };
   library.fan_speed = [](nvml::Device, unsigned*) { return nvml::kNotSupported; };
   library.performance_state = [](nvml::Device of, int* state) {
     *state = 0;
@@ -393,6 +401,11 @@ TEST(GpuSensors, DevicesAreThoseThatCudaShows) {
   const auto sensors = gpu_sensors(none, {}, [] { return 1.0; });
   ASSERT_EQ(sensors->missing().size(), 1U);
   EXPECT_EQ(sensors->missing()[0].reason, "no driver");
+}
+
+TEST(GpuSensors, ADescriptionHasWhatTheDriverTells) {
+  EXPECT_EQ(gpu_description(fake::driver(), fake::device(1)), "NVIDIA H200, ECC on");
+  EXPECT_EQ(gpu_description(fake::driver(), fake::device(2)), "NVIDIA H200");
 }
 
 TEST(GpuSensors, TheLayoutIsTheDriversOwn) {
