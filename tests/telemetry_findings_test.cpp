@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 
+#include "lab/store/columns.h"
 #include "lab/telemetry/gpu_sensors.h"
 #include "lab/telemetry/telemetry.h"
 
@@ -318,6 +319,14 @@ nvml::Library driver() {
     *milliwatts = 512500;
     return ok_if_first(of);
   };
+  library.name = [](nvml::Device, char* text, unsigned size) {
+    std::strncpy(text, "NVIDIA H200", size);
+    return nvml::kSuccess;
+  };
+  library.ecc_mode = [](nvml::Device of, unsigned* current, unsigned* pending) {
+    *current = *pending = 1;
+    return ok_if_first(of);
+  };
   library.fan_speed = [](nvml::Device, unsigned*) { return nvml::kNotSupported; };
   library.performance_state = [](nvml::Device of, int* state) {
     *state = 0;
@@ -345,6 +354,7 @@ TEST(GpuSensors, ValuesInUnitsAndReasonsForTheRest) {
   std::map<std::string, double> values;
   for (const Reading& reading : readings) {
     EXPECT_EQ(reading.device, "cuda:0") << reading.sensor;  // the other has nothing to tell
+    EXPECT_NE(find_name(sensor_names(), reading.sensor), nullptr) << reading.sensor;
     values[reading.sensor] = reading.value;
   }
   EXPECT_EQ(values.at("gpu_utilisation_percent"), 97.0);
@@ -361,6 +371,7 @@ TEST(GpuSensors, ValuesInUnitsAndReasonsForTheRest) {
   std::map<std::string, std::string> missing;
   for (const MissingSensor& sensor : sensors->missing()) {
     missing[sensor.device + " " + sensor.sensor] = sensor.reason;
+    EXPECT_NE(find_name(sensor_names(), sensor.sensor), nullptr) << sensor.sensor;
   }
   EXPECT_EQ(missing.at("cuda:0 gpu_fan_percent"), "not supported by this device");
   EXPECT_EQ(missing.at("cuda:0 gpu_temperature_celsius"),
@@ -390,6 +401,11 @@ TEST(GpuSensors, DevicesAreThoseThatCudaShows) {
   const auto sensors = gpu_sensors(none, {}, [] { return 1.0; });
   ASSERT_EQ(sensors->missing().size(), 1U);
   EXPECT_EQ(sensors->missing()[0].reason, "no driver");
+}
+
+TEST(GpuSensors, ADescriptionHasWhatTheDriverTells) {
+  EXPECT_EQ(gpu_description(fake::driver(), fake::device(1)), "NVIDIA H200, ECC on");
+  EXPECT_EQ(gpu_description(fake::driver(), fake::device(2)), "NVIDIA H200");
 }
 
 TEST(GpuSensors, TheLayoutIsTheDriversOwn) {

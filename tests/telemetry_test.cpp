@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "lab/telemetry/sensor_file.h"
+#include "lab/store/columns.h"
 #include "lab/telemetry/sensors.h"
 
 namespace ridgeline {
@@ -238,6 +238,21 @@ TEST_F(Sensors, AnEmptySystemHasReasonsForEverything) {
         "memory_available_bytes", "swap_bytes", "swap_in_bytes_per_second",
         "memory_pressure_percent", "disk_read_bytes_per_second"}) {
     EXPECT_FALSE(reason_of(*sensors, sensor).empty()) << sensor;
+  }
+}
+
+// What is read here and what cannot be read here are all in the store's registry.
+TEST(SystemSensors, EverySensorIsRegistered) {
+  const auto sensors = system_sensors();
+  std::vector<Reading> readings;
+  sensors->read(readings);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  sensors->read(readings);
+  for (const Reading& reading : readings) {
+    EXPECT_NE(find_name(sensor_names(), reading.sensor), nullptr) << reading.sensor;
+  }
+  for (const MissingSensor& sensor : sensors->missing()) {
+    EXPECT_NE(find_name(sensor_names(), sensor.sensor), nullptr) << sensor.sensor;
   }
 }
 

@@ -48,7 +48,6 @@ bool is_guard(const Mapping& mapping) {
 bool is_library(const Mapping& mapping) {
   if (mapping.path.find(".so") != std::string::npos) return true;
   static const std::string program = [] {
-    std::error_code error;
     std::vector<char> path(4096);
     const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
     return std::string(path.data(), size > 0 ? static_cast<std::size_t>(size) : 0);

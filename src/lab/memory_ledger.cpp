@@ -1,5 +1,7 @@
 #include "lab/memory_ledger.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 
@@ -22,7 +24,8 @@ std::int64_t arena_bytes(const Session& session) {
   return session.state_bytes() + session.scratch_bytes();
 }
 
-// State is shared by name between plans, an input as large as the largest batch.
+// State is shared by name between plans, an input as large as the largest batch. Bytes are those of
+// the arena, as the plan counts them.
 std::map<std::string, std::pair<Role, std::int64_t>> state_of(
     const Session& session, std::span<const Session::PlanId> plans) {
   std::map<std::string, std::pair<Role, std::int64_t>> state;
@@ -33,7 +36,7 @@ std::map<std::string, std::pair<Role, std::int64_t>> state_of(
       const Value& value = plan.graph->value(plan.forms[form].value);
       auto& [role, bytes] = state[value.name];
       role = value.role;
-      bytes = std::max(bytes, plan.forms[form].bytes);
+      bytes = std::max(bytes, aligned(plan.forms[form].bytes));
     }
   }
   return state;
@@ -88,7 +91,7 @@ std::vector<MemoryEntry> planned_entries(const Session& session,
     by_role[static_cast<std::size_t>(role)] += bytes;
   };
   for (const auto& [name, entry] : state_of(session, plans)) add(entry.first, entry.second);
-  add(Role::metric, static_cast<std::int64_t>(sizeof(StepState)));
+  add(Role::metric, aligned(sizeof(StepState)));
   // One scratch arena serves all plans: that which needs most tells what it is for.
   const auto largest =
       std::max_element(plans.begin(), plans.end(), [&](Session::PlanId a, Session::PlanId b) {
@@ -145,7 +148,9 @@ std::vector<MemoryEntry> MemoryLedger::host_entries(const Session* session,
   // Where the system has no large pages, arenas do not stand out from the rest.
   std::int64_t other = host.other;
   if (host.arenas > 0) {
-    account.add("other runs", "derived", std::max<std::int64_t>(0, host.arenas - own));
+    // Two arenas of our own end within a page each: that much is nobody else's.
+    const std::int64_t beside = host.arenas - own;
+    if (beside > 2 * sysconf(_SC_PAGESIZE)) account.add("other runs", "derived", beside);
   } else {
     other = std::max<std::int64_t>(0, other - own);
   }

@@ -77,8 +77,8 @@ class MemoryLedger {
 // All entries as a table, each with its share of the total and how it is known.
 [[nodiscard]] std::string ledger_text(const std::vector<MemoryEntry>& entries);
 
-// The rows of the study "backprop" side by side: parameters, input, activations, gradients,
-// framework overhead (everything else) and total, of the first device of each ledger.
+// A few rows side by side: parameters, input, activations, gradients, optimizer state, framework
+// overhead (everything else) and total, of the first device of each ledger.
 using NamedLedger = std::pair<std::string, std::vector<MemoryEntry>>;
 [[nodiscard]] std::string study_memory_text(std::span<const NamedLedger> ledgers);
 

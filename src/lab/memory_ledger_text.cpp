@@ -36,10 +36,11 @@ std::string study_memory_text(std::span<const NamedLedger> ledgers) {
   struct Row {
     const char *name, *category;
   };
-  constexpr std::array<Row, 4> kRows = {{{"parameters", "parameter"},
+  constexpr std::array<Row, 5> kRows = {{{"parameters", "parameter"},
                                          {"input", "input"},
                                          {"activations", "activation"},
-                                         {"gradients", "gradient"}}};
+                                         {"gradients", "gradient"},
+                                         {"optimizer state", "optimizer state"}}};
   std::vector<std::string> header = {"memory"};
   for (const NamedLedger& ledger : ledgers) header.push_back(ledger.first);
   TextTable table(header, "l" + std::string(ledgers.size(), 'r'));

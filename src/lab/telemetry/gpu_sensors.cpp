@@ -256,6 +256,25 @@ std::unique_ptr<SensorSource> gpu_sensors() {
 
 std::unique_ptr<SensorSource> all_sensors() { return std::make_unique<BothSensors>(); }
 
+std::string gpu_description(const Library& library, nvml::Device device) {
+  std::array<char, 96> text{};
+  const auto size = static_cast<unsigned>(text.size());
+  std::string description = "graphics processor";
+  if (library.name != nullptr && library.name(device, text.data(), size) == nvml::kSuccess) {
+    description = text.data();
+  }
+  if (library.driver_version != nullptr &&
+      library.driver_version(text.data(), size) == nvml::kSuccess) {
+    description += fmt::format(", driver {}", text.data());
+  }
+  unsigned current = 0, pending = 0;
+  if (library.ecc_mode != nullptr &&
+      library.ecc_mode(device, &current, &pending) == nvml::kSuccess) {
+    description += current != 0 ? ", ECC on" : ", ECC off";
+  }
+  return description;
+}
+
 GpuMemory gpu_memory(const Library& library, nvml::Device device) {
   GpuMemory bytes;
   nvml::Memory memory{};

@@ -14,6 +14,9 @@ namespace ridgeline {
                                                         std::vector<nvml::NamedDevice> devices,
                                                         std::function<double()> now);
 
+// "NVIDIA H200, driver 570.86.15, ECC on", as far as the driver tells.
+[[nodiscard]] std::string gpu_description(const nvml::Library& library, nvml::Device device);
+
 // Bytes of a graphics processor as its driver counts them; nothing where it does not tell.
 struct GpuMemory {
   std::optional<std::int64_t> total;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 #include "lab/telemetry/sensor_file.h"
 #include "lab/telemetry/sensors.h"

@@ -4,7 +4,6 @@
 // of it is needed. Names and layouts follow its documented C interface; here they stand without the
 // prefix nvml.
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,6 @@ enum Result : int {
   kNoPermission = 4,
   kNotFound = 6,
   kInsufficientSize = 7,
-  kDriverNotLoaded = 9,
 };
 
 struct Utilisation {

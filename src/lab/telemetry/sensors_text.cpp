@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "lab/telemetry/telemetry.h"
+#include "lab/telemetry/gpu_sensors.h"
 
 namespace ridgeline {
 namespace {
@@ -64,7 +64,12 @@ std::string sensors_text() {
   for (const MissingSensor& sensor : source->missing()) {
     table.add_row({sensor.device, sensor.sensor, "n/a", sensor.reason});
   }
-  return table.text();
+  std::string text = table.text();
+  for (const nvml::NamedDevice& device : nvml::devices()) {
+    if (device.handle == nullptr) continue;
+    text += fmt::format("{}: {}\n", device.name, gpu_description(nvml::library(), device.handle));
+  }
+  return text;
 }
 
 }  // namespace ridgeline
