@@ -40,10 +40,10 @@ Ceiling ceiling_named(std::string device, std::string kind, std::string subject,
 }
 
 void set_values(Ceiling& ceiling, std::span<const double> repeats) {
-  const Summary summary = summarise(repeats);
-  ceiling.value = summary.median;
-  ceiling.low = summary.min;
-  ceiling.high = summary.max;
+  ceiling.value = median_interval(repeats).median;
+  const auto [low, high] = std::minmax_element(repeats.begin(), repeats.end());
+  ceiling.low = *low;
+  ceiling.high = *high;
 }
 
 }  // namespace ceilings

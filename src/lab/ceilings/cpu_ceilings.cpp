@@ -102,7 +102,7 @@ void repeat(Ceiling& ceiling, int repeats, std::int64_t turns, double amount, Ru
     note_clock();
   }
   set_values(ceiling, rates);
-  if (!clocks.empty()) ceiling.clock_mhz = median_of(clocks);
+  if (!clocks.empty()) ceiling.clock_mhz = median_interval(clocks).median;
 }
 
 Ceiling measure_fma(const FmaLoop& loop, const Scope& scope, const CeilingEffort& effort) {

@@ -67,7 +67,7 @@ Ceiling measure_arithmetic(Device& device, const ArithmeticKind& kind,
   Ceiling ceiling =
       ceiling_named(device.name(), "compute", kind.subject, kind.path, "device", "FLOP/s");
   set_values(ceiling, rates);
-  ceiling.clock_mhz = median_of(clocks);
+  ceiling.clock_mhz = median_interval(clocks).median;
   return ceiling;
 }
 
@@ -80,13 +80,13 @@ std::vector<Ceiling> measure_tensor(Device& device, Precision precision,
   const std::string subject(name_of(precision));
   std::vector<Ceiling> ways = {
       measure_arithmetic(device, {arithmetic, subject.c_str(), "tensor mma.sync"}, effort)};
-  const ProductRates products =
+  const std::vector<double> products =
       product_rates(device, precision, effort.repeats, effort.repeat_seconds / 2);
-  if (!products.flops_per_second.empty()) {
+  if (!products.empty()) {
     Ceiling ceiling = ways.front();
     ceiling.path = "tensor cuBLASLt";
     ceiling.clock_mhz.reset();
-    set_values(ceiling, products.flops_per_second);
+    set_values(ceiling, products);
     ways.push_back(std::move(ceiling));
   }
   Ceiling best = *std::max_element(ways.begin(), ways.end(),

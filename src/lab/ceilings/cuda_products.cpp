@@ -1,7 +1,5 @@
 #include "lab/ceilings/cuda_products.h"
 
-#include "base/error.h"
-
 // As CMake: without cuDNN's headers there is no backend of that name to ask.
 #if __has_include(<cudnn_graph.h>)
 
@@ -136,26 +134,19 @@ std::vector<double> rates_of(Device& device, std::int64_t size, Precision precis
 
 }  // namespace
 
-ProductRates product_rates(Device& device, Precision precision, int repeats,
-                           double repeat_seconds) {
-  ProductRates result;
-  result.problem = cudnn::library_problem();
-  if (!result.problem.empty()) return result;
-  double best = 0.0;
+std::vector<double> product_rates(Device& device, Precision precision, int repeats,
+                                  double repeat_seconds) {
+  if (!cudnn::library_problem().empty()) return {};
+  std::vector<double> best;
+  const auto highest = [](const std::vector<double>& rates) {
+    return rates.empty() ? 0.0 : *std::max_element(rates.begin(), rates.end());
+  };
   for (const std::int64_t size : {8192, 4096}) {
     if (!fits(device, size, precision)) continue;
     std::vector<double> rates = rates_of(device, size, precision, repeats, repeat_seconds);
-    if (rates.empty()) continue;
-    const double highest = *std::max_element(rates.begin(), rates.end());
-    if (highest <= best) continue;
-    best = highest;
-    result.flops_per_second = std::move(rates);
+    if (highest(rates) > highest(best)) best = std::move(rates);
   }
-  if (result.flops_per_second.empty()) {
-    result.problem =
-        fmt::format("cuBLASLt offers no product in {}, or memory is too small", name_of(precision));
-  }
-  return result;
+  return best;
 }
 
 }  // namespace ridgeline::ceilings
@@ -164,9 +155,7 @@ ProductRates product_rates(Device& device, Precision precision, int repeats,
 
 namespace ridgeline::ceilings {
 
-ProductRates product_rates(Device&, Precision, int, double) {
-  return {.flops_per_second = {}, .problem = "this build has no cuDNN"};
-}
+std::vector<double> product_rates(Device&, Precision, int, double) { return {}; }
 
 }  // namespace ridgeline::ceilings
 

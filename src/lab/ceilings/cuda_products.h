@@ -3,7 +3,6 @@
 // The rate of the tensor cores in the vendor's own matrix products: the instructions that reach all
 // of it differ from one generation to the next, and its library has kernels for each.
 
-#include <string>
 #include <vector>
 
 #include "base/precision.h"
@@ -11,12 +10,9 @@
 
 namespace ridgeline::ceilings {
 
-struct ProductRates {
-  std::vector<double> flops_per_second;  // one for each repeat; none: see the problem
-  std::string problem;                   // why none could be measured
-};
-// Large products of random matrices; the best of a few sizes and algorithms.
-[[nodiscard]] ProductRates product_rates(Device& device, Precision precision, int repeats,
-                                         double repeat_seconds);
+// FLOP/s of large products of random matrices, one for each repeat, with the best of a few sizes
+// and algorithms; none where the library is not there or offers no such product.
+[[nodiscard]] std::vector<double> product_rates(Device& device, Precision precision, int repeats,
+                                                double repeat_seconds);
 
 }  // namespace ridgeline::ceilings
