@@ -79,6 +79,7 @@ int run(int argc, char** argv) {
   add_data(program, action);
   add_env(program, action);
   add_roofline(program, action);
+  add_store(program, action);
   check_command(program, argc, argv);
   try {
     program.parse(argc, argv);

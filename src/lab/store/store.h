@@ -70,6 +70,7 @@ class Store {
   // bad_input when there is none or more than one.
   [[nodiscard]] RunRecord run(const std::string& name) const;
   [[nodiscard]] std::vector<Sample> samples(RunId run) const;
+  [[nodiscard]] std::int64_t sample_count(RunId run, SampleKind kind) const;
   [[nodiscard]] std::vector<StepTime> steps(RunId run) const;
   [[nodiscard]] std::vector<Reading> readings(RunId run) const;
   [[nodiscard]] std::vector<MemoryEntry> memory(RunId run) const;

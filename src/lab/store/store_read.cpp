@@ -125,6 +125,17 @@ std::vector<EpochRecord> Store::epochs(RunId run) const {
   return database_->rows<EpochRecord>(run);
 }
 
+std::int64_t Store::sample_count(RunId run, SampleKind kind) const {
+  sqlite::Statement& statement = database_->connection->prepared(
+      "SELECT count(*) FROM \"samples\" WHERE \"run\" = ? AND \"kind\" = ?");
+  statement.reset();
+  statement.bind(1, run);
+  statement.bind(2, name_of(kind));
+  const std::int64_t count = statement.step() ? statement.integer(0) : 0;
+  statement.reset();
+  return count;
+}
+
 std::vector<Ceiling> Store::ceilings(const std::string& environment) const {
   static const std::string sql = fmt::format(
       "SELECT {} FROM \"ceilings\" WHERE \"environment\" = ? ORDER BY \"device\", "
