@@ -6,7 +6,10 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/roofline_text.h"
+#include "lab/ceilings/ceilings.h"
+#include "lab/environment.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -40,12 +43,31 @@ std::vector<RunRecord> runs_of(const Store& store, const std::vector<std::string
   return runs;
 }
 
+// Ceilings that this machine can still tell: runs of another one need a measurement there.
+void measure_missing(const std::string& path, const std::vector<RunRecord>& runs) {
+  const auto missing = missing_ceilings(Store::open_existing(path), runs);
+  if (missing.empty()) return;
+  const Environment here = read_environment();
+  for (const MissingCeilings& one : missing) {
+    if (environment_record(here, one.environment.label).key != one.environment.key) continue;
+    message(fmt::format("measuring the ceilings of {}, once for this environment\n", one.device));
+    Store store{std::filesystem::path(path)};
+    ProgressBar bar;
+    (void)known_or_measured(store, one.environment.key, one.device,
+                            [&](std::int64_t done, std::int64_t total, const std::string& what) {
+                              bar.show(done, total, what.c_str());
+                            });
+  }
+}
+
 int run_roofline(const RooflineOptions& options) {
   const RooflineView view{grouping_of(options.by), options.top};
   if (options.top && *options.top < 1) bad_input("--top {}: must be at least 1", *options.top);
   check_writable(options.output.csv);
   const Store store = Store::open_existing(options.store);
-  const StoredRooflines found = rooflines_of(store, runs_of(store, options.runs));
+  const std::vector<RunRecord> runs = runs_of(store, options.runs);
+  measure_missing(options.store, runs);
+  const StoredRooflines found = rooflines_of(store, runs);
   if (!options.output.csv.empty()) {
     write_file_atomically(options.output.csv, roofline_csv(found, view));
   }

@@ -81,11 +81,11 @@ double sum_of(std::span<const double> seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
 
-// Of each step, over the passes that are neither among the fastest nor among the slowest quarter.
+// Of each step, over the quarter of the passes around the median by their totals.
 std::vector<double> mean_of_the_middle(std::vector<std::vector<double>> passes) {
   std::sort(passes.begin(), passes.end(),
             [](const auto& a, const auto& b) { return sum_of(a) < sum_of(b); });
-  const std::size_t outer = passes.size() / 4;
+  const std::size_t outer = 3 * passes.size() / 8;
   const auto middle = std::span(passes).subspan(outer, passes.size() - 2 * outer);
   std::vector<double> mean(middle.front().size());
   for (const std::vector<double>& pass : middle) {

@@ -48,6 +48,15 @@ RunRoofline roofline_of(const RunRecord& run, std::vector<StepTime> steps,
   return made;
 }
 
+EnvironmentRecord environment_of(std::span<const EnvironmentRecord> known, const std::string& key) {
+  for (const EnvironmentRecord& environment : known) {
+    if (environment.key == key) return environment;
+  }
+  EnvironmentRecord unknown;
+  unknown.key = key;
+  return unknown;
+}
+
 class Collector {
  public:
   explicit Collector(const Store& store) : store_(store), environments_(store.environments()) {}
@@ -76,10 +85,7 @@ class Collector {
       }
     }
     RooflineGroup group;
-    group.environment.key = run.environment;
-    for (const EnvironmentRecord& environment : environments_) {
-      if (environment.key == run.environment) group.environment = environment;
-    }
+    group.environment = environment_of(environments_, run.environment);
     group.device = run.executor.device;
     group.precision = run.work.precision;
     group.threads = threads;
@@ -113,6 +119,21 @@ std::vector<RunRecord> last_bench_runs(const Store& store) {
   filter.group = last[0].group;
   filter.limit = std::nullopt;
   return store.runs(filter);
+}
+
+std::vector<MissingCeilings> missing_ceilings(const Store& store, std::span<const RunRecord> runs) {
+  const std::vector<EnvironmentRecord> environments = store.environments();
+  std::vector<MissingCeilings> missing;
+  for (const RunRecord& run : runs) {
+    const std::string& device = run.executor.device;
+    const bool noted = std::any_of(missing.begin(), missing.end(), [&](const auto& other) {
+      return other.environment.key == run.environment && other.device == device;
+    });
+    if (noted || store.steps(run.id).empty()) continue;
+    if (!roofs_of(store.ceilings(run.environment), device, 0).empty()) continue;
+    missing.push_back({environment_of(environments, run.environment), device});
+  }
+  return missing;
 }
 
 StoredRooflines rooflines_of(const Store& store, std::span<const RunRecord> runs) {

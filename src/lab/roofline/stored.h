@@ -32,6 +32,14 @@ struct RooflineGroup {
 // The runs of the last bench call. Throws bad_input when there is none.
 [[nodiscard]] std::vector<RunRecord> last_bench_runs(const Store& store);
 
+// Devices of environments that runs need the ceilings of and the store has none of.
+struct MissingCeilings {
+  EnvironmentRecord environment;
+  std::string device;
+};
+[[nodiscard]] std::vector<MissingCeilings> missing_ceilings(const Store& store,
+                                                            std::span<const RunRecord> runs);
+
 struct StoredRooflines {
   std::vector<RooflineGroup> groups;  // in the order of the runs
   // Why runs were left out, one sentence each: a peer has no steps of ours.
