@@ -89,7 +89,8 @@ Units units_of(const RunSeries& a, const RunSeries& b, bool side_by_side) {
 // Drawn logarithmic ratios, and the variance of their parts.
 struct Replicates {
   std::vector<double> log_ratios;
-  VarianceComponent within;  // of the logarithmic ratio
+  VarianceComponent within;               // of the logarithmic ratio
+  double within_a = 0.0, within_b = 0.0;  // of the logarithmic medians; unpaired only
 };
 
 double corrected_variance(const std::vector<double>& values, double units) {
@@ -118,42 +119,43 @@ Replicates draw(const RunSeries& a, const RunSeries& b, const Units& units) {
     replicates.within = {corrected_variance(replicates.log_ratios, count), count - 1.0};
   } else {
     const double count_a = units.a.count, count_b = units.b.count;
-    const VarianceComponent parts[] = {{corrected_variance(logs_a, count_a), count_a - 1.0},
-                                       {corrected_variance(logs_b, count_b), count_b - 1.0}};
+    replicates.within_a = corrected_variance(logs_a, count_a);
+    replicates.within_b = corrected_variance(logs_b, count_b);
+    const VarianceComponent parts[] = {{replicates.within_a, count_a - 1.0},
+                                       {replicates.within_b, count_b - 1.0}};
     replicates.within = sum_of(parts);
   }
   return replicates;
 }
 
-// What the medians of a run's processes scatter beyond their own variance, as it enters the run's
-// median. Nothing with one process.
-std::optional<VarianceComponent> process_component(const std::map<std::int64_t, double>& medians,
-                                                   double variance_of_all) {
-  const auto count = static_cast<double>(medians.size());
-  std::vector<LogMedian> group;
-  for (const auto& [process, value] : medians) group.push_back({value, variance_of_all * count});
-  auto component = between(std::span(&group, 1));
-  if (component) component->variance /= count;
-  return component;
+// What the medians of processes scatter beyond what the drawn blocks explain, as it enters the
+// median of all. Nothing with one process.
+std::optional<VarianceComponent> beyond_blocks(const std::map<std::int64_t, double>& medians,
+                                               double within) {
+  if (medians.size() < 2) return std::nullopt;
+  std::vector<double> values;
+  for (const auto& [process, value] : medians) values.push_back(value);
+  const auto count = static_cast<double>(values.size());
+  const double variance = squared(summarise(values).deviation) / count;
+  return VarianceComponent{std::max(variance - within, 0.0), count - 1.0};
 }
 
-std::optional<VarianceComponent> process_component(const RunSeries& a, const RunSeries& b,
-                                                   bool paired, double within) {
+std::optional<VarianceComponent> between_processes(const RunSeries& a, const RunSeries& b,
+                                                   bool paired, const Replicates& replicates) {
   const auto process_medians = [](const RunSeries& series) {
     return log_medians(series, [&](std::size_t i) { return series.process[i]; });
   };
-  auto of_a = process_medians(a), of_b = process_medians(b);
+  const auto of_a = process_medians(a), of_b = process_medians(b);
   if (paired) {
     std::map<std::int64_t, double> ratios;
     for (const auto& [process, median] : of_a) {
       if (of_b.contains(process)) ratios[process] = of_b.at(process) - median;
     }
-    return process_component(ratios, within);
+    return beyond_blocks(ratios, replicates.within.variance);
   }
   std::vector<VarianceComponent> parts;
-  for (const auto& medians : {of_a, of_b}) {
-    if (const auto part = process_component(medians, within / 2.0)) parts.push_back(*part);
-  }
+  if (const auto part = beyond_blocks(of_a, replicates.within_a)) parts.push_back(*part);
+  if (const auto part = beyond_blocks(of_b, replicates.within_b)) parts.push_back(*part);
   if (parts.empty()) return std::nullopt;
   return sum_of(parts);
 }
@@ -240,7 +242,7 @@ Comparison compare(const RunSeries& a, const RunSeries& b, const VerdictOptions&
   const Replicates replicates = draw(a, b, units);
   std::vector<VarianceComponent> components = {replicates.within};
   result.within = std::sqrt(replicates.within.variance);
-  if (const auto processes = process_component(a, b, result.paired, replicates.within.variance)) {
+  if (const auto processes = between_processes(a, b, result.paired, replicates)) {
     components.push_back(*processes);
     result.between_processes = std::sqrt(processes->variance);
   }

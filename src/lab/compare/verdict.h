@@ -37,8 +37,9 @@ struct Comparison {
   std::int64_t samples_a = 0, samples_b = 0;
   std::int64_t units_a = 0, units_b = 0;  // that were drawn: blocks, or what takes their place
   bool paired = false;                    // turns of A and B were drawn together
-  // Relative standard deviations of the ratio: from the samples inside the runs, from process to
-  // process, from run to run. Nothing: unknown (one process; no A/A runs), or not added.
+  // Relative standard deviations of the ratio: from the blocks inside the runs, beyond that from
+  // process to process, and from run to run. Nothing: unknown (one process; no A/A runs), or not
+  // added (side by side).
   double within = 0.0;
   std::optional<double> between_processes, between_runs;
   std::string reason;  // one sentence
