@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/embedded.h"
 #include "base/error.h"
 #include "data/synthetic.h"
 #include "lab/peers/parity.h"
@@ -168,6 +171,7 @@ struct Case {
   Case(const std::string& model, std::int64_t image, std::int64_t batch) {
     work.step.model = default_config(model);
     work.step.model.height = work.step.model.width = image;
+    work.step.model.classes = 10;
     work.step.batch = batch;
     work.step.optimizer = SgdAttributes{.momentum = 0.9};
     const ModelConfig& config = work.step.model;
@@ -243,7 +247,6 @@ TEST_F(SlowPeerTorch, ComputesMlpWithAdamAndSettingsAsWeDo) {
 
 TEST_F(SlowPeerTorch, ComputesSqueezenetAsWeDoDespiteDropout) {
   Case test("squeezenet1_1", 64, 4);
-  test.work.step.model.classes = 10;
   const PeerParity parity = test.parity(*peer_);
   EXPECT_TRUE(parity.agrees) << parity.text;
 }
@@ -324,6 +327,39 @@ TEST_F(SlowPeerNumba, ComputesMnistCnnAsWeDo) {
   const Case test("mnist_cnn", 28, 16);
   const PeerParity parity = test.parity(*peer_);
   EXPECT_TRUE(parity.agrees) << parity.text;
+}
+
+using SlowPeerAlone = testing::FileTest;
+
+TEST_F(SlowPeerAlone, WritesAFileForTheStore) {
+  const PeerAvailability about = peer_availability(parse_peer("numpy"));
+  if (!about.available) GTEST_SKIP() << about.reason;
+  const fs::path script =
+      write("worker.py", std::string(embedded_file("src/lab/peers/worker.py").value()));
+  const fs::path out = folder_ / "out.json";
+  const std::string command = fmt::format(
+      "{} {} --alone --models mlp,mnist_cnn --peers numpy --batch 8,16 --warmup 2 --iterations 11 "
+      "--threads 1 --set hidden=12 --out {} 2> {}",
+      about.python, script.string(), out.string(), (folder_ / "messages").string());
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  std::ifstream messages(folder_ / "messages");
+  const std::string said((std::istreambuf_iterator<char>(messages)), {});
+  EXPECT_TRUE(has(said, "numpy mnist_cnn, batch 8: n/a: numpy computes mlp"));
+  const auto document = nlohmann::json::parse(std::ifstream(out));
+  EXPECT_EQ(document.at("ridgeline_import"), 1);
+  EXPECT_FALSE(document.at("environment").at("cpu").get<std::string>().empty());
+  ASSERT_EQ(document.at("runs").size(), 2u);
+  const auto& run = document.at("runs")[1];
+  EXPECT_EQ(run.at("environment"), document.at("environment").at("key"));
+  EXPECT_EQ(run.at("work").at("settings"), "hidden=12");
+  EXPECT_EQ(run.at("work").at("batch"), 16);
+  EXPECT_EQ(run.at("work").at("optimizer"), "sgd momentum 0.9");
+  EXPECT_EQ(run.at("executor").at("backend"), "numpy");
+  ASSERT_EQ(run.at("samples").size(), 13u);
+  EXPECT_EQ(run.at("samples")[1].at("kind"), "warmup");
+  EXPECT_EQ(run.at("samples")[12].at("kind"), "measured");
+  EXPECT_EQ(run.at("samples")[12].at("block"), 1);
+  EXPECT_GT(run.at("samples")[12].at("wall_seconds").get<double>(), 0.0);
 }
 
 TEST(PeerFiles, GoAwayWithTheirObject) {
