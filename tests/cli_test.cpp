@@ -286,6 +286,30 @@ TEST_F(Cli, BenchGivesOneJsonDocumentAndRawSamples) {
   EXPECT_EQ(lines, 13);
 }
 
+// The means behind a norm and a convolution are zero but for rounding: no reason to call a backend
+// wrong.
+TEST_F(Cli, VerifyHoldsEachStepAgainstTheSameInputs) {
+  const Outcome outcome =
+      run("verify mobilenet_v2 --backend native --image 3x32x32 --batch 2 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json document = Json::parse(outcome.out);
+  EXPECT_TRUE(document.at("passed").get<bool>());
+  EXPECT_FALSE(document.at("accumulate").get<bool>());
+  const Json free = Json::parse(
+      run("verify mobilenet_v2 --backend native --image 3x32x32 --batch 2 --accumulate --json")
+          .out);
+  ASSERT_TRUE(free.at("accumulate").get<bool>());
+  // Where errors travel, what lies behind many layers is further off.
+  double alone = 0.0, added = 0.0;
+  for (const Json& value : document.at("values")) {
+    alone = std::max(alone, value.at("max_relative_error").get<double>());
+  }
+  for (const Json& value : free.at("values")) {
+    added = std::max(added, value.at("max_relative_error").get<double>());
+  }
+  EXPECT_GT(added, alone);
+}
+
 TEST_F(Cli, VerifyComparesEveryValue) {
   const Outcome outcome =
       run("verify mlp --backend reference --against reference --image 1x8x8 --batch 4 --json");
