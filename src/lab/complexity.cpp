@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plan/memory.h"
+#include "plan/without_measuring.h"
 
 namespace ridgeline {
 namespace {
@@ -148,6 +149,7 @@ std::vector<LayerComplexity> layers_of(const Plan& plan) {
 }
 
 Plan dry_plan(const StepSpec& spec, const PlanRequest& request, Device& device) {
+  const WithoutMeasuring dry_run;
   PlanRequest dry = request;
   if (dry.backend == "auto") dry.backend = device.kind() == "cpu" ? "native" : "cuda";
   return plan_for(training_graph(spec).graph, dry, device);
