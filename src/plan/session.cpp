@@ -248,7 +248,17 @@ void Session::upload_step_state(std::size_t bytes) {
 
 void Session::launch_all(const Bound& bound) const {
   for (std::size_t s = 0; s < bound.steps.size(); ++s) {
+    if (observer_ != nullptr) observer_->before(s);
     device_.launch(*bound.plan.steps[s].kernel, bound.steps[s].args);
+    if (observer_ != nullptr) observer_->after(s);
+  }
+}
+
+void Session::observe(StepObserver* observer) {
+  observer_ = observer;
+  for (const auto& bound : plans_) {
+    bound->recording.reset();
+    bound->tried_recording = false;
   }
 }
 
@@ -267,7 +277,8 @@ void Session::run(PlanId id) {
   upload_step_state(kHostStepBytes);
   set_up(id);
   Bound& bound = *plans_[id];
-  if (bound.runs++ == 1 && bound.capturable) {
+  if (bound.runs++ > 0 && bound.capturable && !bound.tried_recording) {
+    bound.tried_recording = true;
     bound.recording = device_.record([&] { launch_all(bound); });
   }
   if (bound.recording) {
