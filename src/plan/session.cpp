@@ -5,7 +5,9 @@
 #include "backends/registry.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "devices/nvtx.h"
 #include "plan/memory.h"
+#include "plan/nvtx_steps.h"
 
 namespace ridgeline {
 namespace {
@@ -152,6 +154,7 @@ void Session::prepare() {
   scratch_ = DeviceMemory(device_, static_cast<std::size_t>(scratch_size_));
   device_.fill(state_memory_.data(), std::byte{0}, state_memory_.size());
   for (const auto& bound : plans_) bind(*bound);
+  if (nvtx_wanted()) observer_ = (marks_ = std::make_unique<NvtxSteps>(*this)).get();
   prepared_ = true;
   write_step_state();
 }
@@ -255,7 +258,7 @@ void Session::launch_all(const Bound& bound) const {
 }
 
 void Session::observe(StepObserver* observer) {
-  observer_ = observer;
+  observer_ = observer != nullptr ? observer : marks_.get();
   for (const auto& bound : plans_) {
     bound->recording.reset();
     bound->tried_recording = false;
@@ -274,6 +277,7 @@ void Session::set_up(PlanId id) {
 
 // The first run is never recorded: libraries set themselves up in it.
 void Session::run(PlanId id) {
+  if (observer_ != nullptr) observer_->before_run(id);
   upload_step_state(kHostStepBytes);
   set_up(id);
   Bound& bound = *plans_[id];
@@ -286,6 +290,7 @@ void Session::run(PlanId id) {
   } else {
     launch_all(bound);
   }
+  if (observer_ != nullptr) observer_->after_run();
 }
 
 void Session::run_stepwise(PlanId id, const std::function<void(std::size_t)>& after) {

@@ -24,6 +24,9 @@ class StepObserver {
   virtual ~StepObserver() = default;
   virtual void before(std::size_t step) = 0;
   virtual void after(std::size_t step) = 0;
+  // Around each run of a plan, replays too.
+  virtual void before_run(std::size_t plan) { (void)plan; }
+  virtual void after_run() {}
 };
 
 class Session {
@@ -60,8 +63,9 @@ class Session {
   [[nodiscard]] StepState read_step_state() const;
 
   void run(PlanId id);
-  // Tells `observer` of the steps of run() from now on; null: nobody. What was recorded is recorded
-  // anew, so that the observer hears of it. REQUIRES: the device is idle.
+  // Tells `observer` of the steps of run() from now on; null: nobody, or who marks steps for other
+  // tools where nvtx_wanted(). What was recorded is recorded anew, so that the observer hears of
+  // it. REQUIRES: the device is idle.
   void observe(StepObserver* observer);
   // Starts the launches of a step alone; queued.
   void launch_step(PlanId id, std::size_t step);
@@ -111,6 +115,7 @@ class Session {
   void launch_all(const Bound& bound) const;
 
   Device& device_;
+  std::unique_ptr<StepObserver> marks_;  // where nvtx_wanted()
   StepObserver* observer_ = nullptr;
   std::vector<std::unique_ptr<Bound>> plans_;
   std::map<std::string, StateEntry> state_;
