@@ -69,6 +69,7 @@ struct Profile {
   std::vector<StepTime> steps;       // of the plan
   std::vector<ProfileEvent> events;  // in order of their beginning
   std::int64_t iterations = 0;
+  std::int64_t began_unix_nanoseconds = 0;  // when the events' clock was 0; 0: not known
   // An iteration's wall time, watched and not.
   double profiled_seconds = 0.0, unprofiled_seconds = 0.0;
   TimeBreakdown breakdown;
