@@ -70,41 +70,53 @@ std::vector<Gap> gaps_of(std::span<const ProfileEvent> events) {
   return gaps;
 }
 
-}  // namespace
+using Calls = std::map<std::uint64_t, const ProfileEvent*>;  // by correlation
 
-DeviceIdle attribute_idle(std::span<const ProfileEvent> events) {
-  DeviceIdle idle;
-  const std::vector<Gap> gaps = gaps_of(events);
-  std::vector<Stretch> windows = stretches_of(events, Activity::iteration);
-  if (windows.empty() && gaps.size() > 1)
-    windows = {{gaps.front().time.end, gaps.back().time.begin}};
-  const std::vector<Stretch> waits = stretches_of(events, Activity::data_wait);
-  std::map<std::uint64_t, const ProfileEvent*> calls;
+Calls calls_of(std::span<const ProfileEvent> events) {
+  Calls calls;
   for (const ProfileEvent& event : events) {
     if (event.activity == Activity::runtime && event.correlation != 0) {
       calls.emplace(event.correlation, &event);
     }
   }
+  return calls;
+}
 
+enum class Cause { host, dependency, unknown };
+
+Cause cause_of(const Gap& gap, const Calls& calls) {
+  if (gap.next == nullptr) return Cause::host;  // it had nothing more to launch
+  const std::uint64_t correlation = gap.next->correlation;
+  if (correlation != 0 && gap.before != nullptr && gap.before->correlation == correlation) {
+    return Cause::dependency;  // within a replay
+  }
+  const auto call = calls.find(correlation);
+  if (call == calls.end()) return Cause::unknown;
+  return call->second->begin > gap.time.begin ? Cause::host : Cause::dependency;
+}
+
+}  // namespace
+
+DeviceIdle attribute_idle(std::span<const ProfileEvent> events) {
+  DeviceIdle idle;
+  const std::vector<Gap> gaps = gaps_of(events);
+  if (gaps.size() < 2) return idle;  // nothing ran there at all
+  std::vector<Stretch> windows = stretches_of(events, Activity::iteration);
+  if (windows.empty()) windows = {{gaps.front().time.end, gaps.back().time.begin}};
+  const std::vector<Stretch> waits = stretches_of(events, Activity::data_wait);
+  const Calls calls = calls_of(events);
   for (const Gap& gap : gaps) {
+    const Cause cause = cause_of(gap, calls);
     for (const Stretch& window : windows) {
       const Stretch part{std::max(gap.time.begin, window.begin),
                          std::min(gap.time.end, window.end)};
       const double seconds = part.end - part.begin;
       if (seconds <= 0.0) continue;
-      // Nothing next: the host had nothing more to launch.
-      const bool was_last = gap.next == nullptr;
-      const auto call = was_last ? calls.end() : calls.find(gap.next->correlation);
-      const bool within_one_call = gap.before != nullptr && !was_last &&
-                                   gap.next->correlation != 0 &&
-                                   gap.before->correlation == gap.next->correlation;
-      if (!was_last && !within_one_call && call == calls.end()) {
-        idle.unknown += seconds;
-      } else if (within_one_call || (!was_last && call->second->begin <= gap.time.begin)) {
-        idle.dependency += seconds;
-      } else {
-        double waited = 0.0;
-        for (const Stretch& wait : waits) waited += overlap(part, wait);
+      double waited = 0.0;
+      for (const Stretch& wait : waits) waited += overlap(part, wait);
+      if (cause == Cause::unknown) idle.unknown += seconds;
+      if (cause == Cause::dependency) idle.dependency += seconds;
+      if (cause == Cause::host) {
         idle.data += waited;
         idle.host_late += seconds - waited;
       }
