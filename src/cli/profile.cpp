@@ -13,8 +13,10 @@
 #include "cli/progress.h"
 #include "cli/store_options.h"
 #include "lab/ceilings/ceilings.h"
+#include "lab/compare/stored.h"
 #include "lab/measure/provider_shares.h"
 #include "lab/peers/peer_name.h"
+#include "lab/profile/trace.h"
 #include "lab/telemetry/telemetry.h"
 
 namespace ridgeline::cli {
@@ -28,11 +30,18 @@ struct ProfileOptions {
   OutputOptions output;
   StoreOptions store;
   std::int64_t steps = 5;
-  std::string by = "op", trace;
+  std::string by = "op", trace, against;
   std::optional<std::int64_t> top;
-  bool counters = false, no_roof = false;
+  bool counters = false, no_roof = false, memory = false;
   double telemetry_hz = kTelemetryHz;
 };
+
+DifferenceBy difference_by(const std::string& by) {
+  if (by == "op") return DifferenceBy::op;
+  if (by == "layer") return DifferenceBy::layer;
+  if (by == "step") return DifferenceBy::step;
+  bad_input("--by {}: with --against it must be op, layer or step", by);
+}
 
 // All that can be checked before anything is loaded.
 Combination checked(ProfileOptions& options) {
@@ -72,6 +81,19 @@ Combination checked(ProfileOptions& options) {
   check_writable(options.trace);
   check_store(options.store);
   return wanted[0];
+}
+
+// What the profile is held against: found before anything is measured.
+std::optional<DifferenceSide> other_side(const ProfileOptions& options) {
+  if (options.against.empty()) return std::nullopt;
+  (void)difference_by(options.by);
+  const Store store = read_store(options.store);
+  const RunRecord run = find_run(store, options.against);
+  DifferenceSide side = difference_side(store, run);
+  if (side.steps.empty()) {
+    bad_input("--against {}: run {} has no times of steps", options.against, run.id);
+  }
+  return side;
 }
 
 // The roofs that the steps are held against; measured where the store does not know them yet.
@@ -189,6 +211,7 @@ Collected collect(MeasuredStep& step, const ProfileOptions& options, int& signal
 int run_profile(ProfileOptions options) {
   const auto by = static_cast<TableBy>(choice_of("--by", options.by, kTableNames));
   const Combination combination = checked(options);
+  const std::optional<DifferenceSide> against = other_side(options);
   const BenchMatrix matrix = make_matrix({combination}, options.work, options.output.json);
   MeasuredStep& step = *matrix.steps.front();
 
@@ -202,6 +225,7 @@ int run_profile(ProfileOptions options) {
   ProfileReport report;
   report.by = by;
   report.top = options.top;
+  report.memory = options.memory;
   std::vector<Missing> missing;
   report.roofs = roofs_for(store, run, options, missing);
   Recording recording(store, run);
@@ -231,6 +255,19 @@ int run_profile(ProfileOptions options) {
       troubles.emplace_back(error.what());
     }
   };
+  if (against) {
+    writing([&] {
+      report.difference =
+          step_difference(*against, difference_side(profile),
+                          {.by = difference_by(options.by), .top = options.top, .force = false});
+    });
+  }
+  if (!options.trace.empty()) {
+    writing([&] {
+      write_trace(profile, options.trace);
+      report.trace = options.trace;
+    });
+  }
   if (!options.output.csv.empty()) {
     writing([&] { write_file_atomically(options.output.csv, profile_csv(report)); });
   }
@@ -277,6 +314,16 @@ void add_profile(CLI::App& program, Action& action) {
       ->capture_default_str();
   command->add_option("--top", options->top, "Only so many rows, the others as one")
       ->type_name("N");
+  command
+      ->add_option("--trace", options->trace,
+                   "Write a trace for Perfetto, chrome://tracing and other readers of PyTorch's "
+                   "traces; gzip where the name ends in .gz")
+      ->type_name("FILE");
+  command
+      ->add_option("--against", options->against,
+                   "Also the difference to a stored run, op by op: a number, 'last', backend=NAME")
+      ->type_name("RUN");
+  command->add_flag("--memory", options->memory, "Also what lives in memory, step by step");
   add_plan_options(*command, work.run);
   command->add_option("--data", work.data.data, "synthetic, or data as 'train' takes it")
       ->capture_default_str();
@@ -307,6 +354,8 @@ void add_profile(CLI::App& program, Action& action) {
       "  ridgeline profile mnist_cnn --batch 512\n"
       "  ridgeline profile resnet50 --image 64 --batch 8 --backend onednn --by layer --top 20\n"
       "  ridgeline profile mlp --by study2\n"
+      "  ridgeline profile resnet18 --image 64 --trace resnet18.json.gz --steps 2\n"
+      "  ridgeline profile mnist_cnn --backend onednn --against backend=native\n"
       "  ridgeline profile resnet18 --data photos/ --loader --image 64 --json\n"
       "  ridgeline profile resnet50 --device cuda:0 --precision bf16 --batch 128 --by kernel");
   command->callback([options, &action] { action = [options] { return run_profile(*options); }; });

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/difference_output.h"
 #include "cli/profile_output.h"
+#include "lab/profile/device_idle.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -73,6 +75,17 @@ Json breakdown_json(const TimeBreakdown& parts) {
           {"cpu_ms", parts.cpu * 1e3},         {"idle_ms", parts.idle * 1e3}};
 }
 
+// The mean of an iteration; nothing where the device keeps no records of its own.
+Json idle_json(const Profile& profile) {
+  const DeviceIdle idle = attribute_idle(profile.events);
+  if (profile.executor.device == "cpu" || idle.total() <= 0.0) return nullptr;
+  const double ms = 1e3 / static_cast<double>(profile.iterations);
+  return {{"host_late_ms", idle.host_late * ms},
+          {"data_ms", idle.data * ms},
+          {"dependency_ms", idle.dependency * ms},
+          {"unknown_ms", idle.unknown * ms}};
+}
+
 Json gains_json(const ProfileTable& table) {
   Json gains = Json::array();
   for (const Gain& gain : gains_of(table)) {
@@ -115,33 +128,37 @@ std::string profile_json(const ProfileReport& report) {
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? Json(nullptr) : Json(text);
   };
-  const Json document = {{"model", profile.work.model},
-                         {"kind", profile.work.kind},
-                         {"backend", profile.executor.backend},
-                         {"device", profile.executor.device},
-                         {"batch", profile.work.batch},
-                         {"image", profile.work.image},
-                         {"precision", profile.work.precision},
-                         {"threads", profile.executor.threads},
-                         {"iterations", profile.iterations},
-                         {"status", collected.status == RunStatus::complete      ? "complete"
-                                    : collected.status == RunStatus::interrupted ? "interrupted"
-                                                                                 : "failed"},
-                         {"error", text_or_null(collected.error)},
-                         {"step_ms", profile.profiled_seconds * 1e3},
-                         {"unprofiled_step_ms", profile.unprofiled_seconds * 1e3},
-                         {"overhead_share", overhead_share(profile)},
-                         {"rows", rows_json(report)},
-                         {"by", kTableNames[static_cast<std::size_t>(report.by)]},
-                         {"table", std::move(grouped)},
-                         {"breakdown", breakdown_json(profile.breakdown)},
-                         {"between_steps", breakdown_json(profile.outside)},
-                         {"gains", gains_json(whole)},
-                         {"missing", std::move(missing)},
-                         {"findings", std::move(findings)},
-                         {"trace", text_or_null(report.trace)},
-                         {"run", text_or_null(report.run)},
-                         {"store", text_or_null(report.store)}};
+  const Json document = {
+      {"model", profile.work.model},
+      {"kind", profile.work.kind},
+      {"backend", profile.executor.backend},
+      {"device", profile.executor.device},
+      {"batch", profile.work.batch},
+      {"image", profile.work.image},
+      {"precision", profile.work.precision},
+      {"threads", profile.executor.threads},
+      {"iterations", profile.iterations},
+      {"status", collected.status == RunStatus::complete      ? "complete"
+                 : collected.status == RunStatus::interrupted ? "interrupted"
+                                                              : "failed"},
+      {"error", text_or_null(collected.error)},
+      {"step_ms", profile.profiled_seconds * 1e3},
+      {"unprofiled_step_ms", profile.unprofiled_seconds * 1e3},
+      {"overhead_share", overhead_share(profile)},
+      {"rows", rows_json(report)},
+      {"by", kTableNames[static_cast<std::size_t>(report.by)]},
+      {"table", std::move(grouped)},
+      {"breakdown", breakdown_json(profile.breakdown)},
+      {"between_steps", breakdown_json(profile.outside)},
+      {"device_idle", idle_json(profile)},
+      {"gains", gains_json(whole)},
+      {"memory", Json::parse(memory_timeline_json(collected.memory, profile.readings))},
+      {"against", report.difference ? difference_json(*report.difference) : Json(nullptr)},
+      {"missing", std::move(missing)},
+      {"findings", std::move(findings)},
+      {"trace", text_or_null(report.trace)},
+      {"run", text_or_null(report.run)},
+      {"store", text_or_null(report.store)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

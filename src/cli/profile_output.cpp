@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/difference_output.h"
 #include "cli/output.h"
+#include "lab/profile/device_idle.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -142,6 +144,20 @@ std::string breakdown_text(const Profile& profile) {
   return table.text();
 }
 
+std::string idle_text(const Profile& profile) {
+  if (profile.executor.device == "cpu") return {};
+  const DeviceIdle idle = attribute_idle(profile.events);
+  if (idle.total() <= 0.0) return {};
+  const auto mean = [&](double seconds) {
+    return duration_text(seconds / static_cast<double>(profile.iterations));
+  };
+  return fmt::format(
+      "{} is idle for {} of an iteration: {} the host comes late, {} it waits for data, {} for "
+      "what comes before, {} unknown\n",
+      profile.executor.device, mean(idle.total()), mean(idle.host_late), mean(idle.data),
+      mean(idle.dependency), mean(idle.unknown));
+}
+
 std::string gains_text(const ProfileTable& table, std::size_t count) {
   std::vector<Gain> gains = gains_of(table);
   if (gains.empty()) return {};
@@ -168,7 +184,12 @@ std::string profile_text(const ProfileReport& report) {
   const std::size_t top = report.top ? static_cast<std::size_t>(*report.top) : table.rows.size();
   std::string text = heading(profile) + overhead_text(profile) + '\n';
   text += table_text(top_of(table, top)) + '\n' + breakdown_text(profile);
+  text += idle_text(profile);
   text += gains_text(table, report.top ? top : kGains);
+  if (report.memory) {
+    text += '\n' + memory_timeline_text(report.collected.memory, profile.readings);
+  }
+  if (report.difference) text += '\n' + difference_text(*report.difference);
   if (!profile.missing.empty()) text += '\n';
   for (const Missing& missing : profile.missing) {
     text += fmt::format("{}: n/a ({})\n", missing.what, missing.reason);

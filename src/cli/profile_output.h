@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lab/profile/collect.h"
+#include "lab/profile/difference.h"
 #include "lab/profile/gains.h"
 #include "lab/profile/tables.h"
 
@@ -16,8 +17,10 @@ struct ProfileReport {
   Roofs roofs;  // empty: not known
   TableBy by = TableBy::op;
   std::optional<std::int64_t> top;
-  std::string run, store;  // uuid and file; empty: not stored
-  std::string trace;       // the file; empty: none was written
+  bool memory = false;                       // show what lives in it, step by step
+  std::optional<StepDifference> difference;  // against a stored run
+  std::string run, store;                    // uuid and file; empty: not stored
+  std::string trace;                         // the file; empty: none was written
 };
 
 [[nodiscard]] std::string profile_text(const ProfileReport& report);

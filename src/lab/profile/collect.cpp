@@ -111,6 +111,8 @@ class Collection {
     }
     session_ = engine->session;
     plan_ = engine->plan;
+    collected_.memory = timeline_of(plan());
+    collected_.profile.memory = collected_.memory.live();
     unwatched(kWarmup, SampleKind::warmup);
     unwatched(options_.iterations, SampleKind::measured);
     try {
@@ -167,6 +169,10 @@ class Collection {
 
   void watch() {
     zero_ = Clock::now();
+    collected_.profile.began_unix_nanoseconds =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(
+            std::chrono::system_clock::now().time_since_epoch())
+            .count();
     std::unique_ptr<TelemetrySampler> sampler;
     if (options_.telemetry_hz > 0.0) {
       sampler = std::make_unique<TelemetrySampler>(all_sensors(), options_.telemetry_hz, zero_);
@@ -279,7 +285,11 @@ class Collection {
         return counted_on();
       });
     } catch (...) {
-      add_device_events(made.profiler->stop());
+      try {
+        add_device_events(made.profiler->stop());
+      } catch (const Error& error) {
+        miss("activity of the device", error.what());
+      }
       throw;
     }
     add_device_events(made.profiler->stop());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lab/measure/measured_step.h"
+#include "lab/profile/memory_timeline.h"
 #include "lab/profile/profile.h"
 
 namespace ridgeline {
@@ -25,6 +26,7 @@ struct Collected {
   Preparation preparation;
   StepDetails details;          // of the plan and the memory; without times of steps
   std::vector<Sample> samples;  // of what was not watched
+  MemoryTimeline memory;        // planned
   // When it failed or was interrupted after the first watched iteration, the profile is of those
   // before.
   RunStatus status = RunStatus::complete;
