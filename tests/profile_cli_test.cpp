@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -132,12 +133,46 @@ TEST_F(ProfileCli, BadInputIsRefusedBeforeAnyWork) {
   refused("mlp --top 0", "--top 0");
   refused("mlp --by lines", "--by: unknown value 'lines'");
   refused("mlp --csv nowhere/rows.csv", "nowhere/rows.csv: cannot be written");
+  refused("mlp --trace nowhere/trace.json.gz", "nowhere/trace.json.gz: cannot be written");
+  refused("mlp --trace .", ".: is a folder");
+  refused("mlp --against last", "ridgeline.db");
   refused("mlp --store nowhere/at/all.db", "nowhere/at/all.db");
   refused("mlp --backend torch-cpu", "own backends");
   refused("mlp --backend native,onednn", "one model, backend");
   refused("mlp --telemetry -1", "--telemetry -1");
   refused("", "no model given");
   EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(ProfileCli, ATraceHasEveryStepOfEveryIteration) {
+  const Outcome outcome = run("profile mlp" + kSmall + "--no-store --json --trace trace.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json document = Json::parse(outcome.out);
+  EXPECT_EQ(document.at("trace"), "trace.json");
+  std::ifstream file(folder_ / "trace.json");
+  const Json trace = Json::parse(file);
+  std::map<std::string, std::int64_t> counts;
+  for (const Json& event : trace.at("traceEvents")) {
+    if (event.value("ph", "") == "X") ++counts[event.at("name").get<std::string>()];
+  }
+  for (const Json& row : document.at("rows")) {
+    if (row.at("layer") == "") continue;
+    const std::string name =
+        row.at("layer").get<std::string>() + " " + row.at("op").get<std::string>();
+    EXPECT_GE(counts[name], 2) << name;
+  }
+}
+
+TEST_F(ProfileCli, AgainstAStoredRunTheRowsAddUpToTheDifference) {
+  ASSERT_EQ(run("profile mlp" + kSmall + "--backend native").code, 0);
+  const Outcome outcome =
+      run("profile mlp" + kSmall + "--backend onednn --against backend=native --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(Json::parse(outcome.out).at("against").is_null());
+  const Outcome text =
+      run("profile mlp" + kSmall + "--against last --memory --no-store --by phase");
+  EXPECT_EQ(text.code, 2);
+  EXPECT_NE(text.err.find("op, layer or step"), std::string::npos) << text.err;
 }
 
 TEST_F(ProfileCli, CountersThatCannotBeHadAreNamed) {
