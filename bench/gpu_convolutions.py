@@ -45,7 +45,7 @@ def main():
     for model in arguments.models.split(","):
         command = [arguments.program, "bench", model, "--device", "cuda:0", "--backend", "cuda,cudnn", "--precision", arguments.precision,
                    "--batch", str(arguments.batch), "--image", str(arguments.image), "--warmup", "3", "--iterations", "10",
-                   "--per-step", "--json"]
+                   "--per-step", "--no-store", "--no-split", "--telemetry", "0", "--json"]
         ours, theirs = (steps_of(result) for result in json.loads(subprocess.check_output(command))["results"])
         for kind, name in KINDS.items():
             pairs = [(ours[key][0], theirs[key][0]) for key in ours

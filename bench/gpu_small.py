@@ -111,7 +111,7 @@ def cupy_mlp():
 
 def ours(program, model, backend, precision, arguments):
     command = [program, "bench", model, "--device", "cuda:0", "--backend", backend, "--precision", precision, "--warmup", "20",
-               "--iterations", "300", "--json", *arguments]
+               "--iterations", "300", "--no-store", "--no-split", "--telemetry", "0", "--json", *arguments]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         print(result.stderr[-400:], file=sys.stderr)

@@ -83,7 +83,8 @@ class TorchStep:
 def ridgeline_step(program, model, batch, size, precision, backend, steps):
     command = [program, "bench", model, "--device", "cuda:0", "--backend", backend, "--precision", precision,
                "--batch", str(batch), "--image", str(size), "--classes", str(classes_of(size)), "--lr", "0.001",
-               "--momentum", "0.9", "--weight-decay", "0.0001", "--warmup", "10", "--iterations", str(steps), "--json"]
+               "--momentum", "0.9", "--weight-decay", "0.0001", "--warmup", "10", "--iterations", str(steps), "--no-store",
+               "--no-split", "--telemetry", "0", "--json"]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         print(f"{' '.join(command)}: exit code {result.returncode}: {result.stderr[-400:]}", file=sys.stderr)

@@ -86,7 +86,8 @@ def numpy_mlp_step():
 
 def ridgeline_ms(model, backend, batch, iterations, threads):
     command = [ROOT / "build" / "ridgeline", "bench", model, "--backend", backend, "--batch", str(batch),
-               "--warmup", "5", "--iterations", str(iterations), "--threads", str(threads), "--json"]
+               "--warmup", "5", "--iterations", str(iterations), "--threads", str(threads),
+               "--no-store", "--no-split", "--telemetry", "0", "--json"]
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return result["results"][0]["median_ms"]
 

@@ -83,7 +83,7 @@ def ridgeline_run(model, size, backend, threads, steps):
     text, memory = run_measured([
         program, "bench", model, "--image", str(size), "--classes", str(classes), "--batch",
         str(batch), "--backend", backend, "--threads", str(threads), "--warmup", str(WARMUP),
-        "--iterations", str(steps), "--json"])
+        "--iterations", str(steps), "--no-store", "--no-split", "--telemetry", "0", "--json"])
     _, before = run_measured([program, "models", "--json"])
     return json.loads(text)["results"][0]["median_ms"], memory - before
 

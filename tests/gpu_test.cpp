@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/registry.h"
 #include "base/error.h"
 #include "data/synthetic.h"
 #include "lab/verify.h"
+#include "support/perturbed_weights.h"
 #include "support/toy_networks.h"
 #include "train/trainer.h"
 
@@ -31,7 +33,7 @@ std::vector<Param> params() {
   return list;
 }
 
-class Gpu : public testing::TestWithParam<Param> {
+class Gpu : public ::testing::TestWithParam<Param> {
  protected:
   void SetUp() override {
     device_ = make_device("cuda:0");
@@ -55,6 +57,20 @@ class Gpu : public testing::TestWithParam<Param> {
         return 5e-3;
       case Precision::bf16:
         return 3e-2;
+    }
+    return 0.0;
+  }
+
+  // Relative error of logits: every layer rounds its result, tens of them in a row.
+  [[nodiscard]] double logits_tolerance() const {
+    switch (GetParam().precision) {
+      case Precision::fp32:
+        return 1e-4;
+      case Precision::tf32:
+      case Precision::fp16:
+        return 2e-2;
+      case Precision::bf16:
+        return 1e-1;
     }
     return 0.0;
   }
@@ -103,7 +119,41 @@ TEST_P(Gpu, AReplayedStepDoesWhatTheLaunchedOneDid) {
   for (const double loss : losses) EXPECT_EQ(loss, losses[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Gpu, testing::ValuesIn(params()), [](const auto& instance) {
+// Batch norms folded in double on the host, then cast; the second run is recorded, the third is
+// replayed.
+TEST_P(Gpu, FoldedLogitsAreTheCpus) {
+  const std::unique_ptr<Device> cpu = make_cpu_device();
+  for (const char* model : {"resnet18", "mobilenet_v2"}) {
+    StepSpec spec = testing::small_spec(model);
+    const std::vector<double> expected = testing::evaluated_logits(*cpu, "native", spec);
+    spec.precision = GetParam().precision;
+    PlanRequest request;
+    request.backend = GetParam().backend->name;
+    InferenceRunner runner(*device_, request, spec);
+    runner.session().prepare();
+    runner.write_weights(testing::perturbed_weights);
+    runner.write_batch(testing::random_pixels(spec));
+    std::vector<double> first;
+    for (int run = 0; run < 3; ++run) {
+      runner.run();
+      const std::vector<double> logits = runner.logits();
+      EXPECT_LT(testing::relative_error(logits, expected), logits_tolerance()) << model;
+      if (run == 0) first = logits;
+      EXPECT_EQ(logits, first) << model;
+    }
+    EXPECT_EQ(
+        std::count_if(runner.plan().graph->nodes().begin(), runner.plan().graph->nodes().end(),
+                      [](const Node& node) { return node.kind == OpKind::bn_apply; }),
+        0);
+    // Narrow weights are cast once, not in every run.
+    for (const Step& step : runner.plan().steps) {
+      if (step.is_reorder()) continue;
+      EXPECT_NE(runner.plan().graph->node(step.nodes[0]).kind, OpKind::cast) << step.layer;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Gpu, ::testing::ValuesIn(params()), [](const auto& instance) {
   return std::string(instance.param.backend->name) + "_" +
          std::string(name_of(instance.param.precision));
 });

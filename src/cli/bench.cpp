@@ -1,276 +1,368 @@
-// ridgeline bench: how long training steps take.
+// ridgeline bench: how long training steps and inferences take.
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
+#include <thread>
 
 #include "base/error.h"
-#include "base/parallel.h"
 #include "base/text.h"
+#include "cli/bench_matrix.h"
+#include "cli/bench_output.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/interrupt.h"
-#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/step_data.h"
-#include "lab/step_bench.h"
+#include "cli/store_options.h"
+#include "lab/measure/blocks.h"
+#include "lab/measure/events.h"
+#include "lab/measure/grouping.h"
+#include "lab/measure/processes.h"
+#include "lab/measure/recorder.h"
+#include "lab/measure/sinks.h"
+#include "lab/measure/telemetry_watch.h"
 
 namespace ridgeline::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kMostProcesses = 1000;
 
 struct BenchOptions {
-  RunOptions run;
-  OptimizerOptions optimizer;
-  StepDataOptions data;
+  BenchAxes axes;
+  BenchWork work;
   OutputOptions output;
-  std::int64_t warmup = 10, iterations = 100;
-  bool per_step = false;
+  StoreOptions store;
+  std::optional<std::int64_t> warmup, iterations;
+  double precision_percent = 1.0, max_seconds = 20.0;
+  std::int64_t processes = 1;
+  std::string as_process;  // "2/7": process 2 of several, of 7 configurations; empty: none of them
+  double telemetry_hz = kTelemetryHz;
+  bool split = true, per_step = false;
 };
 
-std::vector<std::string> backend_names(const std::string& list) {
-  std::vector<std::string> names;
-  std::set<std::string> seen;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    names.push_back(list.substr(begin, end - begin));
-    if (!seen.insert(names.back()).second) bad_input("--backend: {} is named twice", names.back());
-    begin = end + 1;
+MeasureOptions measure_options(const BenchOptions& options) {
+  MeasureOptions measuring;
+  measuring.warmup.iterations = options.warmup;
+  measuring.stopping.iterations = options.iterations;
+  measuring.stopping.relative_width = 2.0 * options.precision_percent / 100.0;
+  measuring.stopping.max_seconds = options.max_seconds;
+  measuring.seed = static_cast<std::uint64_t>(options.work.run.seed);
+  measuring.split = options.split;
+  return measuring;
+}
+
+// All that can be checked before anything is loaded.
+void check_options(const BenchOptions& options) {
+  RunOptions run = options.work.run;
+  run.model = options.axes.models;
+  apply(run);
+  if (options.iterations && *options.iterations < 1) {
+    bad_input("--iterations {}: must be at least 1", *options.iterations);
   }
-  return names;
-}
-
-std::string image_text(const ModelConfig& model) {
-  return ImageSize{model.channels, model.height, model.width}.text();
-}
-
-// Where steps are queued, by the device's clock and without the pauses of waiting for each.
-double seconds_per_step(const BenchResult& result) {
-  return result.device_seconds.empty() ? result.summary.median
-                                       : median_interval(result.device_seconds).median;
-}
-
-double rate(const BenchResult& result, std::int64_t batch) {
-  return static_cast<double>(batch) / seconds_per_step(result);
-}
-
-// What driver and libraries hold beside the arenas.
-Json runtime_memory(const Device& device) {
-  const std::optional<std::size_t> bytes = device.runtime_memory();
-  return bytes ? Json(*bytes) : Json(nullptr);
-}
-
-Json device_ms(const BenchResult& result) {
-  return result.device_seconds.empty() ? Json(nullptr) : Json(seconds_per_step(result) * 1e3);
-}
-
-std::string ops_of(const Plan& plan, const Step& step) {
-  if (step.is_reorder()) return "reorder";
-  std::vector<std::string_view> names;
-  for (const NodeId node : step.nodes) {
-    const std::string_view name = name_of(plan.graph->node(node).kind);
-    if (names.empty() || names.back() != name) names.push_back(name);
+  if (options.warmup && *options.warmup < 0) {
+    bad_input("--warmup {}: must not be negative", *options.warmup);
   }
-  return joined(names, "+");
+  if (!(options.precision_percent > 0.0 && options.precision_percent < 100.0)) {
+    bad_input("--precision-target {}: must lie above 0 and below 100 percent",
+              options.precision_percent);
+  }
+  if (!(options.max_seconds > 0.0) || !std::isfinite(options.max_seconds)) {
+    bad_input("--max-seconds {}: must be above 0", options.max_seconds);
+  }
+  if (options.processes < 1 || options.processes > kMostProcesses) {
+    bad_input("--processes {}: must lie between 1 and {}", options.processes, kMostProcesses);
+  }
+  if (!(options.telemetry_hz >= 0.0 && options.telemetry_hz <= 1000.0)) {
+    bad_input("--telemetry {}: must lie between 0 (off) and 1000 readings a second",
+              options.telemetry_hz);
+  }
+  if (!(options.work.peer_seconds > 0.0) || !std::isfinite(options.work.peer_seconds)) {
+    bad_input("--peer-timeout {}: must be above 0", options.work.peer_seconds);
+  }
+  if (options.work.workers < 0 || options.work.workers > 256) {
+    bad_input("--workers {}: must lie between 0 and 256", options.work.workers);
+  }
+  const bool full = options.axes.batches.find("full") != std::string::npos;
+  if (!options.axes.samples.empty() && !full && !options.work.loader) {
+    bad_input(
+        "--samples {}: changes nothing while one batch lies on the device; it needs --loader or "
+        "--batch full",
+        options.axes.samples);
+  }
+  if (options.work.inference && options.work.loader) {
+    bad_input("--loader is for training steps, not for --inference");
+  }
+  if (options.work.inference && options.axes.optimizers != "sgd") {
+    bad_input("--optimizer is for training steps, not for --inference");
+  }
 }
 
-std::int64_t boundary_bytes(const Step& step) {
-  return step.boundary.bytes_read + step.boundary.bytes_written;
+std::string order_text(std::size_t candidates, const BenchOptions& options) {
+  if (candidates < 2) return {};
+  return fmt::format(
+      "measured in turns{}, in blocks of random order (seed {}); the first iteration of a turn "
+      "counts as warm-up",
+      options.iterations ? fmt::format(" of {} iterations", kFixedTurn) : "",
+      options.work.run.seed);
 }
 
-std::string per_step_text(const BenchResult& result) {
-  const Plan& plan = result.runner->session().plan(result.plan);
-  double total = 0.0;
-  for (const double seconds : result.step_seconds) total += seconds;
-  TextTable table({"#", "phase", "layer", "ops", "kernel", "time", "share", "GFLOP/s", "GB/s"},
-                  "rllllrrrr");
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const Step& step = plan.steps[s];
-    const double seconds = result.step_seconds[s];
-    const auto flops = static_cast<double>(step.boundary.flops);
-    const auto bytes = static_cast<double>(boundary_bytes(step));
-    table.add_row({fmt::format("{}", s), std::string(name_of(step.phase)), step.layer,
-                   ops_of(plan, step), step.kernel_name(), duration_text(seconds),
-                   fmt::format("{:.1f}%", 100.0 * seconds / total),
-                   fmt::format("{:.2f}", flops / seconds / 1e9),
-                   fmt::format("{:.2f}", bytes / seconds / 1e9)});
+// Everything around one measuring: clock, progress, interruption.
+class World {
+ public:
+  explicit World(bool quiet) : quiet_(quiet) {}
+
+  [[nodiscard]] MeasureControl control() {
+    return {.now = [this] { return now(); },
+            .go_on =
+                [this](const MeasureProgress& progress) {
+                  // Before the first iteration there is nothing to print: the signal then ends the
+                  // program.
+                  if (!interrupt_) interrupt_.emplace();
+                  if (!quiet_) bar_.show(progress.done, progress.total, progress.unit);
+                  return !interrupt_->raised();
+                }};
   }
-  return fmt::format("\nsteps of {} (each alone, the fastest of a few; sum {})\n{}", result.backend,
-                     duration_text(total), table.text());
+  [[nodiscard]] Clock::time_point start() const { return start_; }
+  [[nodiscard]] double now() const {
+    return std::chrono::duration<double>(Clock::now() - start_).count();
+  }
+  [[nodiscard]] int signal() const { return interrupt_ ? interrupt_->signal() : 0; }
+  void clear() { bar_.clear(); }
+
+ private:
+  bool quiet_;
+  ProgressBar bar_;
+  Clock::time_point start_ = Clock::now();
+  std::optional<InterruptGuard> interrupt_;
+};
+
+// Measures in this process; with telemetry where it is asked for.
+void measure_here(const BenchMatrix& matrix, const MemoryGroups& grouping,
+                  const BenchOptions& options, const MeasureOptions& measuring, World& world,
+                  MeasureSink& sink) {
+  if (options.telemetry_hz == 0.0) {
+    (void)measure(matrix.steps, grouping.groups, measuring, world.control(), sink);
+    return;
+  }
+  TelemetryWatch watch(
+      sink, std::make_unique<TelemetrySampler>(all_sensors(), options.telemetry_hz, world.start()),
+      options.telemetry_hz, matrix.subjects());
+  (void)measure(matrix.steps, grouping.groups, measuring, world.control(), watch);
 }
 
-Json per_step_json(const BenchResult& result) {
-  const Plan& plan = result.runner->session().plan(result.plan);
-  Json rows = Json::array();
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    const Step& step = plan.steps[s];
-    rows.push_back({{"layer", step.layer},
-                    {"op", ops_of(plan, step)},
-                    {"phase", name_of(step.phase)},
-                    {"kernel", step.kernel_name()},
-                    {"ms", result.step_seconds[s] * 1e3},
-                    {"flops", step.boundary.flops},
-                    {"bytes", boundary_bytes(step)}});
+// One of several processes: events go to the one that started it.
+int run_as_process(const BenchMatrix& matrix, const MemoryGroups& grouping,
+                   const BenchOptions& options) {
+  const std::size_t slash = options.as_process.find('/');
+  const std::string count = fmt::format("{}", matrix.steps.size());
+  if (slash == std::string::npos || options.as_process.substr(slash + 1) != count) {
+    fail("process {}: {} configurations can be measured now", options.as_process, count);
   }
-  return rows;
+  MeasureOptions measuring = measure_options(options);
+  measuring.process = std::stoll(options.as_process.substr(0, slash));
+  // Another order of the turns in each.
+  measuring.seed += static_cast<std::uint64_t>(measuring.process);
+  EventWriter events([](const std::string& line) { print(line + '\n'); });
+  World world(true);
+  measure_here(matrix, grouping, options, measuring, world, events);
+  return 0;
 }
 
-Json result_json(const BenchResult& result, const BenchConfig& config, const BenchOptions& options,
-                 const Device& device) {
-  const Plan& plan = result.runner->session().plan(result.plan);
-  Json shares = Json::object(), kernels = Json::array();
-  for (const auto& [provider, share] : result.providers) shares[provider] = share;
-  for (const Step& step : plan.steps) kernels.push_back(step.kernel_name());
-  Json row = {{"model", config.step.model.name},
-              {"backend", result.backend},
-              {"device", device.name()},
-              {"batch", config.step.batch},
-              {"image", image_text(config.step.model)},
-              {"precision", options.run.precision},
-              {"threads", thread_count()},
-              {"median_ms", result.summary.median * 1e3},
-              {"ci_low_ms", result.summary.low * 1e3},
-              {"ci_high_ms", result.summary.high * 1e3},
-              {"device_ms", device_ms(result)},
-              {"samples_per_second", rate(result, config.step.batch)},
-              {"samples", result.seconds.size()},
-              {"peak_memory_bytes", result.memory_bytes},
-              {"runtime_memory_bytes", runtime_memory(device)},
-              {"first_step_ms", result.first_step_seconds * 1e3},
-              {"training_flops", plan.work().flops},
-              {"provider_shares", std::move(shares)},
-              {"kernels", std::move(kernels)}};
-  if (options.per_step) row["steps"] = per_step_json(result);
-  return row;
+std::vector<std::string> process_command(std::int64_t number, std::size_t candidates) {
+  std::vector<std::string> words = command_words();
+  words[0] = own_program();
+  words.push_back("--as-process");
+  words.push_back(fmt::format("{}/{}", number, candidates));
+  return words;
 }
 
-std::string bench_csv(const std::vector<BenchResult>& results, const BenchConfig& config,
-                      const BenchOptions& options, const Device& device) {
-  std::string text = "model,backend,device,batch,image,precision,threads,iteration,ms\n";
-  for (const BenchResult& result : results) {
-    for (std::size_t i = 0; i < result.seconds.size(); ++i) {
-      text += fmt::format("{},{},{},{},{},{},{},{},{}\n", config.step.model.name, result.backend,
-                          device.name(), config.step.batch, image_text(config.step.model),
-                          options.run.precision, thread_count(), i + 1, result.seconds[i] * 1e3);
-    }
+std::vector<RunRecord> run_records(const BenchMatrix& matrix, const BenchOptions& options,
+                                   const RunRecord& beginning) {
+  std::vector<RunRecord> runs;
+  for (const Subject& subject : matrix.subjects()) {
+    RunRecord run = beginning;
+    run.uuid = new_uuid();
+    run.seed = options.work.run.seed;
+    run.work = subject.work;
+    run.executor = subject.executor;
+    runs.push_back(std::move(run));
   }
-  return text;
+  return runs;
 }
 
-std::string bench_text(const std::vector<BenchResult>& results, const BenchConfig& config,
-                       const BenchOptions& options, const Device& device) {
-  const auto ms = [](double seconds) { return fmt::format("{:.3f}", seconds * 1e3); };
-  std::string text = fmt::format(
-      "{}, {}, batch {}, {}, {}, {} thread{}, {} steps after {} for warm-up\n\n",
-      config.step.model.name, image_text(config.step.model), config.step.batch,
-      options.run.precision, optimizer_text(config.step.optimizer, config.learning_rate),
-      thread_count(), thread_count() == 1 ? "" : "s", config.iterations, config.warmup);
-  TextTable table({"backend", "device", "median ms", "95% interval", "queued ms", "samples/s",
-                   "GFLOP/s", "memory", "providers' shares of time"},
-                  "llrrrrrrl");
-  for (const BenchResult& result : results) {
-    const Plan& plan = result.runner->session().plan(result.plan);
-    std::string shares;
-    for (const auto& [provider, share] : result.providers) {
-      shares += fmt::format("{}{} {:.1f}%", shares.empty() ? "" : ", ", provider, 100.0 * share);
-    }
-    table.add_row({result.backend, device.name(), ms(result.summary.median),
-                   fmt::format("{} to {}", ms(result.summary.low), ms(result.summary.high)),
-                   result.device_seconds.empty() ? "-" : ms(seconds_per_step(result)),
-                   count_text(std::llround(rate(result, config.step.batch))),
-                   fmt::format("{:.1f}", static_cast<double>(plan.work().flops) /
-                                             seconds_per_step(result) / 1e9),
-                   bytes_text(result.memory_bytes), shares});
+std::optional<double> largest_number(const std::vector<Measured>& results, const char* name) {
+  std::optional<double> largest;
+  for (const Measured& measured : results) {
+    const auto found = measured.ending.details.numbers.find(name);
+    if (found == measured.ending.details.numbers.end()) continue;
+    largest = std::max(largest.value_or(0.0), found->second);
   }
-  text += table.text();
-  if (const std::optional<std::size_t> runtime = device.runtime_memory()) {
-    text += fmt::format("\nbeside the arenas, the driver, its libraries and others hold {} on {}\n",
-                        bytes_text(static_cast<std::int64_t>(*runtime)), device.name());
-  }
-  if (options.per_step) {
-    for (const BenchResult& result : results) text += per_step_text(result);
-  }
-  return text;
+  return largest;
 }
 
-int run_bench(const BenchOptions& options) {
-  apply(options.run);
-  BenchConfig config;
-  config.step.model = model_config(options.run);
-  config.step.batch = options.run.batch;
-  config.step.freeze = options.run.freeze;
-  config.step.recompute = options.run.recompute;
-  config.step.optimizer = optimizer_attributes(options.optimizer);
-  config.step.label_smoothing = options.optimizer.label_smoothing;
-  config.learning_rate = learning_rate(options.optimizer);
-  config.warmup = options.warmup;
-  config.iterations = options.iterations;
-  config.seed = static_cast<std::uint64_t>(options.run.seed);
-  if (config.iterations < 1) bad_input("--iterations {}: must be at least 1", config.iterations);
-  if (config.warmup < 0) bad_input("--warmup {}: must not be negative", config.warmup);
-  for (const std::string& name : backend_names(options.run.backend)) {
-    config.candidates.push_back(plan_request(options.run, name));
+int run_bench(BenchOptions options) {
+  options.axes.optimizers = options.work.optimizer.name;
+  check_options(options);
+  if (options.work.workers == 0) {
+    options.work.workers = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   }
+  const std::vector<Combination> wanted = combinations(options.axes, options.work.inference);
   check_writable(options.output.csv);
-  const std::unique_ptr<Device> device = make_device(options.run.device);
-  config.step.precision = precision_of(options.run, *device);
-  const Dataset data = prepare_step(config.step, options.data, options.run, config.candidates,
-                                    config.step.batch, *device);
-  show_plans(config.step, options.run, config.candidates, options.output.json, *device);
-  std::vector<BenchResult> results;
-  // Before the first step there is nothing to print: the signal then ends the program.
-  std::optional<InterruptGuard> interrupt;
-  {
-    ProgressBar bar;
-    results = bench_steps(config, data, *device, [&](std::int64_t done, std::int64_t total) {
-      bar.show(done, total, "step");
-      if (!interrupt) interrupt.emplace();
-      return !interrupt->raised();
-    });
+  const bool one_of_several = !options.as_process.empty();
+  if (!one_of_several) check_store(options.store);
+  if (one_of_several) options.work.run.print_plan = options.work.run.explain = false;
+  BenchMatrix matrix = make_matrix(wanted, options.work, options.output.json);
+  const MemoryGroups grouping = group_by_memory(matrix.subjects(), [&](const std::string& device) {
+    return matrix.available_memory(device);
+  });
+  if (one_of_several) return run_as_process(matrix, grouping, options);
+
+  ResultCollector collector(matrix.subjects());
+  SinkChain sinks;
+  sinks.add(collector);
+  std::optional<Store> store = open_store(options.store);
+  std::optional<StoreRecorder> recorder;
+  if (store) {
+    const RunRecord beginning = begin_record(*store, options.store, "bench");
+    recorder.emplace(*store,
+                     RecorderConfig{run_records(matrix, options, beginning), options.processes},
+                     collector);
+    sinks.add(*recorder);
   }
-  if (!options.output.csv.empty()) {
-    write_file_atomically(options.output.csv, bench_csv(results, config, options, *device));
-  }
-  if (options.output.json) {
-    Json rows = Json::array();
-    for (const BenchResult& result : results) {
-      rows.push_back(result_json(result, config, options, *device));
-    }
-    print(Json{{"results", std::move(rows)}}.dump(2) + '\n');
+  World world(false);
+  if (options.processes > 1) {
+    (void)measure_in_processes(
+        {.processes = options.processes,
+         .command =
+             [&](std::int64_t number) { return process_command(number, matrix.steps.size()); },
+         .candidates = matrix.steps.size()},
+        world.control(), sinks);
   } else {
-    print(bench_text(results, config, options, *device));
+    measure_here(matrix, grouping, options, measure_options(options), world, sinks);
   }
-  if (!interrupt->raised()) return 0;
-  message(fmt::format("interrupted: fewer steps were measured than the {} asked for\n",
-                      config.iterations));
-  return 128 + interrupt->signal();
+  const double seconds = world.now();
+  world.clear();
+
+  BenchReport report;
+  report.results = collector.results();
+  report.left_out = matrix.left_out;
+  report.grouping = grouping.note;
+  report.order = order_text(matrix.steps.size(), options);
+  report.processes = options.processes;
+  report.per_step = options.per_step;
+  report.telemetry_share = largest_number(report.results, "telemetry_overhead_share");
+  if (recorder) {
+    // What a process that was interrupted between two others leaves open.
+    recorder->close(RunStatus::interrupted, "");
+    report.store = options.store.path;
+    report.recording_share = recorder->seconds() / seconds;
+    for (std::size_t i = 0; i < report.results.size(); ++i) {
+      report.runs.push_back(recorder->run(i) != 0 ? recorder->uuid(i) : "");
+    }
+  }
+  if (!options.output.csv.empty()) write_file_atomically(options.output.csv, bench_csv(report));
+  print(options.output.json ? bench_json(report) : bench_text(report));
+
+  bool failed = false;
+  for (const Measured& measured : report.results) {
+    failed = failed || measured.ending.status == RunStatus::failed;
+  }
+  if (recorder && !recorder->trouble().empty()) {
+    message(fmt::format("ridgeline: the store could not be written: {}\n", recorder->trouble()));
+    failed = true;
+  }
+  if (world.signal() != 0) {
+    message("interrupted: less was measured than was asked for\n");
+    return 128 + world.signal();
+  }
+  return failed ? 1 : 0;
 }
 
 }  // namespace
 
 void add_bench(CLI::App& program, Action& action) {
   auto options = std::make_shared<BenchOptions>();
-  options->optimizer.sgd_momentum = 0.9;
-  CLI::App* command = program.add_subcommand("bench", "Measure the time of training steps");
-  add_run_options(
-      *command, options->run,
-      "Provider, see 'ridgeline backends', or auto; several with commas, measured in turns");
-  add_step_data_options(*command, options->data);
-  add_optimizer_options(*command, options->optimizer);
-  command->add_option("--warmup", options->warmup, "Steps before measuring")->capture_default_str();
-  command->add_option("--iterations", options->iterations, "Measured steps")->capture_default_str();
-  command->add_flag("--per-step", options->per_step, "Also time every step of the plan alone");
+  BenchAxes& axes = options->axes;
+  BenchWork& work = options->work;
+  work.optimizer.sgd_momentum = 0.9;
+  CLI::App* command = program.add_subcommand(
+      "bench", "Measure training steps and inferences over models, backends, batches, ...");
+  const auto list = [&](const char* name, std::string& value, const std::string& meaning) {
+    return command->add_option(name, value, meaning)->type_name("LIST");
+  };
+  list("MODEL,--model", axes.models, "Models, see 'ridgeline models'");
+  list("--backend", axes.backends,
+       "Providers, see 'ridgeline backends', auto, or peers such as torch-cpu [cpu: native, cuda: "
+       "auto]");
+  list("--device", axes.devices, "cpu, cuda:0 for the first graphics processor [the backend's]");
+  list("--precision", axes.precisions, "fp32, tf32, bf16, fp16; the cpu computes in fp32")
+      ->capture_default_str();
+  list("--batch", axes.batches, "Samples in a step; full: all of the data")->capture_default_str();
+  list("--image", axes.images, "Sizes of images: 224, 224x224 or, synthetic, 3x224x224");
+  list("--samples", axes.samples, "Sizes of the data set, with --loader or --batch full");
+  add_plan_options(*command, work.run);
+  command->add_option("--data", work.data.data, "synthetic, or data as 'train' takes it")
+      ->capture_default_str();
+  command
+      ->add_option("--normalize", work.data.normalize,
+                   "unit, mnist or MEAN,DEVIATION, as in 'train'")
+      ->capture_default_str();
+  command->add_flag("--loader", work.loader,
+                    "Every iteration gets its batch through the loader, as in training; without "
+                    "it one batch lies on the device");
+  command
+      ->add_option("--workers", work.workers,
+                   "Threads that decode images; 0: one for each usable processor")
+      ->capture_default_str();
+  add_optimizer_options(*command, work.optimizer);
+  command->get_option("--optimizer")->type_name("LIST");
+  command->add_flag("--inference", work.inference,
+                    "Inference with batch norms folded: latency at batch 1, and other batches");
+  command->add_option("--warmup", options->warmup, "Iterations before measuring [until steady]")
+      ->type_name("N");
+  command
+      ->add_option("--iterations", options->iterations,
+                   "Measured iterations [until the interval is narrow or time is up]")
+      ->type_name("N");
+  command
+      ->add_option("--precision-target", options->precision_percent,
+                   "The 95% interval is narrow when it reaches no further from the median, percent")
+      ->capture_default_str();
+  command
+      ->add_option("--max-seconds", options->max_seconds,
+                   "Time is up for a configuration after so much measuring")
+      ->capture_default_str();
+  command
+      ->add_option("--processes", options->processes,
+                   "Repeat all of it in so many processes, one after another")
+      ->capture_default_str();
+  command->add_option("--as-process", options->as_process)->group("");
+  command
+      ->add_option("--telemetry", options->telemetry_hz, "Readings of sensors in a second; 0: none")
+      ->capture_default_str();
+  command->add_flag("--split,!--no-split", options->split,
+                    "A few iterations with forward, backward and optimizer apart [on]");
+  command
+      ->add_option("--peer-timeout", work.peer_seconds,
+                   "Seconds after which a silent peer counts as hung")
+      ->capture_default_str();
+  command->add_flag("--per-step", options->per_step,
+                    "Also print the time of every step of the plan");
+  add_store_options(*command, options->store);
   add_output_options(*command, options->output, "Write one row for each measured step");
   command->footer(
       "Examples:\n"
-      "  ridgeline bench mnist_cnn --batch 512 --backend native,onednn\n"
-      "  ridgeline bench mnist_cnn --batch 512 --per-step\n"
-      "  ridgeline bench mlp --batch 59000 --momentum 0 --json\n"
-      "  ridgeline bench resnet50 --batch 128 --device cuda:0 --precision bf16 --backend "
-      "cuda,cudnn,auto");
+      "  ridgeline bench mnist_cnn --batch 512 --backend native,onednn,torch-cpu\n"
+      "  ridgeline bench resnet18,mobilenet_v2 --backend native,auto --batch 16,32 --image 64,224\n"
+      "  ridgeline bench mnist_cnn --batch 512 --warmup 10 --iterations 100 --per-step\n"
+      "  ridgeline bench resnet50 --batch 128 --precision bf16 --backend cuda,cudnn,auto --device "
+      "cuda:0\n"
+      "  ridgeline bench densenet121 --inference --batch 1,64\n"
+      "  ridgeline bench resnet18 --data photos/ --loader --workers 2 --image 64");
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

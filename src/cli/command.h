@@ -18,11 +18,14 @@ void add_eval(CLI::App& program, Action& action);
 void add_infer(CLI::App& program, Action& action);
 void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
+void add_compare(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);
 void add_describe(CLI::App& program, Action& action);
 void add_models(CLI::App& program, Action& action);
 void add_backends(CLI::App& program, Action& action);
 void add_data(CLI::App& program, Action& action);
 void add_env(CLI::App& program, Action& action);
+void add_roofline(CLI::App& program, Action& action);
+void add_store(CLI::App& program, Action& action);
 
 }  // namespace ridgeline::cli

@@ -1,64 +1,38 @@
-// ridgeline env: what this machine and this build are.
+// ridgeline env: what this machine and this build are, and what it was measured to do at most.
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/ceilings_output.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/progress.h"
+#include "lab/ceilings/ceilings.h"
 #include "lab/environment.h"
+#include "lab/store/store.h"
 
 namespace ridgeline::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json number_or_null(double number) { return number > 0.0 ? Json(number) : Json(nullptr); }
-
-std::string environment_json(const Environment& env) {
-  Json caches = Json::array();
-  for (const CacheInfo& cache : env.caches) {
-    caches.push_back({{"level", cache.level},
-                      {"type", cache.type},
-                      {"bytes", cache.bytes},
-                      {"shared_by", cache.shared_by}});
-  }
-  Json gpus = Json::array();
-  for (const GpuInfo& gpu : env.gpus) {
-    gpus.push_back({{"name", gpu.name},
-                    {"compute_capability", gpu.capability},
-                    {"multiprocessors", gpu.multiprocessors},
-                    {"max_mhz", number_or_null(gpu.clock_mhz)},
-                    {"memory_bytes", gpu.memory_bytes},
-                    {"l2_bytes", gpu.l2_bytes},
-                    {"cuda_driver", gpu.cuda_driver}});
-  }
-  Json libraries = Json::object();
-  for (const auto& [name, version] : env.libraries) libraries[name] = version;
-  const Json document = {{"host", env.host},
-                         {"cpu",
-                          {{"model", env.cpu},
-                           {"sockets", env.sockets},
-                           {"cores", env.cores},
-                           {"processors", env.processors},
-                           {"usable_processors", env.usable_processors},
-                           {"max_mhz", number_or_null(env.max_mhz)},
-                           {"vector_extensions", env.vector_extensions},
-                           {"caches", std::move(caches)}}},
-                         {"memory_bytes", env.memory_bytes},
-                         {"available_bytes", env.available_bytes},
-                         {"gpus", std::move(gpus)},
-                         {"no_gpu_reason", env.no_gpu},
-                         {"os", env.os},
-                         {"kernel", env.kernel},
-                         {"version", env.version},
-                         {"revision", env.revision},
-                         {"compiler", env.compiler},
-                         {"flags", env.flags},
-                         {"build_type", env.build_type},
-                         {"libraries", std::move(libraries)}};
-  return document.dump(2) + '\n';
+std::string hosting_text(const HostState& host) {
+  std::string text;
+  const auto line = [&](const char* name, const std::string& value) {
+    text += fmt::format("{:<16}{}\n", name, value.empty() ? "n/a" : value);
+  };
+  line("cgroup limits",
+       fmt::format("{} processors, {} of memory",
+                   host.cpu_limit ? fmt::format("{:.2f}", *host.cpu_limit) : "all",
+                   host.memory_limit_bytes ? bytes_text(*host.memory_limit_bytes) : "all"));
+  line("machine", host.machine);
+  line("virtualisation", host.virtualisation.empty() ? "none found" : host.virtualisation);
+  line("container", host.container.empty() ? "none found" : host.container);
+  line("governor", host.governor + (host.boost ? *host.boost ? ", boost on" : ", boost off" : ""));
+  line("huge pages", host.huge_pages);
+  line("clock source", host.clock_source);
+  line("gpu driver", host.gpu_driver);
+  return text;
 }
 
 std::string environment_text(const Environment& env) {
@@ -82,6 +56,7 @@ std::string environment_text(const Environment& env) {
   }
   line("memory", fmt::format("{}, {} available", bytes_text(env.memory_bytes),
                              bytes_text(env.available_bytes)));
+  text += hosting_text(env.hosting);
   for (std::size_t i = 0; i < env.gpus.size(); ++i) {
     const GpuInfo& gpu = env.gpus[i];
     line(fmt::format("cuda:{}", i),
@@ -99,17 +74,80 @@ std::string environment_text(const Environment& env) {
   return text;
 }
 
+struct EnvOptions {
+  bool json = false, measure = false;
+  std::string device;  // empty: all that there are
+  std::string store = "ridgeline.db";
+  std::string label;
+};
+
+std::vector<std::string> devices_of(const EnvOptions& options, const Environment& env) {
+  if (!options.device.empty()) return {options.device};
+  std::vector<std::string> names = {"cpu"};
+  for (std::size_t i = 0; i < env.gpus.size(); ++i) names.push_back(fmt::format("cuda:{}", i));
+  return names;
+}
+
+int run_measure(const EnvOptions& options) {
+  const Environment env = read_environment();
+  const EnvironmentRecord record = environment_record(env, options.label);
+  std::vector<std::string> devices;
+  for (const std::string& name : devices_of(options, env)) {
+    devices.push_back(make_device(name)->name());
+  }
+  // Opened before measuring: a file that cannot be written is told at once.
+  Store store(options.store);
+  std::vector<Ceiling> all;
+  for (const std::string& device : devices) {
+    ProgressBar bar;
+    const std::vector<Ceiling> found = measure_ceilings(
+        device, [&](std::int64_t done, std::int64_t total, const std::string& what) {
+          bar.show(done, total, what.c_str());
+        });
+    store.add(record);
+    store.replace_ceilings(record.key, device, found);
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  if (options.json) {
+    nlohmann::ordered_json document = nlohmann::ordered_json::parse(environment_json(env));
+    document["environment_key"] = record.key;
+    document["store"] = options.store;
+    document["ceilings"] = ceilings_json(all);
+    print(document.dump(2) + '\n');
+    return 0;
+  }
+  print(ceilings_text(all) +
+        fmt::format("\nMedian and spread of the repeats; the highest is the roof. Stored in {} for "
+                    "environment {}\n",
+                    options.store, record.key));
+  return 0;
+}
+
 }  // namespace
 
 void add_env(CLI::App& program, Action& action) {
-  auto as_json = std::make_shared<bool>(false);
+  auto options = std::make_shared<EnvOptions>();
   CLI::App* command = program.add_subcommand("env", "Tell what this machine and this build are");
-  command->add_flag("--json", *as_json, "Print one JSON document");
-  command->footer("Example:\n  ridgeline env");
-  command->callback([as_json, &action] {
-    action = [as_json] {
+  command->add_flag("--json", options->json, "Print one JSON document");
+  CLI::Option* measure = command->add_flag(
+      "--measure", options->measure,
+      "Measure the ceilings (arithmetic, bandwidths, launches, copies) and store them");
+  command->add_option("--device", options->device, "Measure this one: cpu, cuda:0; default: all")
+      ->needs(measure);
+  command->add_option("--store", options->store, "The file that keeps the ceilings")
+      ->capture_default_str()
+      ->needs(measure);
+  command->add_option("--env-label", options->label, "Your name for this environment")
+      ->needs(measure);
+  command->footer(
+      "Examples:\n"
+      "  ridgeline env\n"
+      "  ridgeline env --measure --device cpu --store lab.db");
+  command->callback([options, &action] {
+    action = [options] {
+      if (options->measure) return run_measure(*options);
       const Environment env = read_environment();
-      print(*as_json ? environment_json(env) : environment_text(env));
+      print(options->json ? environment_json(env) : environment_text(env));
       return 0;
     };
   });

@@ -13,7 +13,8 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/trained_network.h"
-#include "train/evaluator.h"
+#include "data/loader.h"
+#include "train/inference_runner.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -82,29 +83,29 @@ int run_infer(const InferOptions& options) {
       options.class_names.empty() ? network.class_names
                                   : read_names(options.class_names, network.model.classes);
   const Dataset data = images_of(options, network.model);
-  EvaluatorConfig config;
-  config.step.model = network.model;
-  config.step.batch = std::min<std::int64_t>(data.count(), options.network.run.batch);
-  config.plan = plan_request(options.network.run, options.network.run.backend);
-  std::unique_ptr<Device> device = make_device(options.network.run.device);
-  config.step.precision = precision_of(options.network.run, *device);
-  config.seed = static_cast<std::uint64_t>(options.network.run.seed);
-  config.strict = true;
+  const RunOptions& run = options.network.run;
+  std::unique_ptr<Device> device = make_device(run.device);
+  StepSpec step;
+  step.model = network.model;
+  step.batch = std::min<std::int64_t>(data.count(), run.batch);
+  step.precision = precision_of(run, *device);
   const std::string known =
       network.normalisation.empty() ? usual_normalisation(data) : network.normalisation;
-  set_normalisation(config.step, options.normalize.empty() ? known : options.normalize);
-  Evaluator evaluator(config, data, std::move(device));
+  set_normalisation(step, options.normalize.empty() ? known : options.normalize);
+  const PlanRequest request = plan_request(run, run.backend);
+  check_inference_memory(*device, step, request);
+  InferenceRunner runner(*device, request, step);
+  runner.prepare(static_cast<std::uint64_t>(run.seed));
   if (network.weights) {
-    evaluator.runner().load(match_weights(evaluator.runner().parameters(), *network.weights,
-                                          {.model = network.model.name}));
+    runner.load(
+        match_weights(runner.parameters(), *network.weights, {.model = network.model.name}));
   } else {
     message("warning: the network has its initial weights: give --weights or --checkpoint\n");
   }
 
   Json images = Json::array();
   std::string text;
-  (void)evaluator.evaluate([&](std::int64_t sample, std::int32_t, std::span<const double> logits) {
-    const std::string& file = options.images[static_cast<std::size_t>(sample)];
+  const auto tell = [&](const std::string& file, std::span<const double> logits) {
     Json guesses = Json::array();
     text += (text.empty() ? "" : "\n") + file + '\n';
     for (const Guess& guess : best_guesses(logits, static_cast<std::size_t>(options.top))) {
@@ -116,7 +117,22 @@ int run_infer(const InferOptions& options) {
                           named ? "  " + name : "");
     }
     images.push_back({{"image", file}, {"top", std::move(guesses)}});
-  });
+  };
+  LoaderOptions loading;
+  loading.batch = step.batch;
+  loading.strict = true;
+  Loader loader(data, loading);
+  loader.start_epoch(0);
+  while (const std::optional<Batch> batch = loader.next()) {
+    runner.write_batch(batch->pixels);
+    runner.run();
+    const std::vector<double> logits = runner.logits();
+    const auto classes = static_cast<std::size_t>(network.model.classes);
+    for (std::size_t row = 0; row < batch->samples.size(); ++row) {
+      tell(options.images[static_cast<std::size_t>(batch->samples[row])],
+           std::span(logits).subspan(row * classes, classes));
+    }
+  }
   print(options.json
             ? Json{{"model", network.model.name}, {"images", std::move(images)}}.dump(2) + '\n'
             : text);

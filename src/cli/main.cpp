@@ -72,12 +72,15 @@ int run(int argc, char** argv) {
   add_infer(program, action);
   add_export(program, action);
   add_bench(program, action);
+  add_compare(program, action);
   add_verify(program, action);
   add_describe(program, action);
   add_models(program, action);
   add_backends(program, action);
   add_data(program, action);
   add_env(program, action);
+  add_roofline(program, action);
+  add_store(program, action);
   check_command(program, argc, argv);
   try {
     program.parse(argc, argv);

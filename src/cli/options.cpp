@@ -53,16 +53,20 @@ void add_device_options(CLI::App& command, RunOptions& options) {
 
 void add_run_options(CLI::App& command, RunOptions& options, const char* backend_meaning) {
   command.add_option("MODEL,--model", options.model, "Model, see 'ridgeline models'");
+  command.add_option("--backend", options.backend,
+                     std::string(backend_meaning) + " [cpu: native, cuda: auto]");
+  add_device_options(command, options);
+  command.add_option("--batch", options.batch, "Samples in a step")->capture_default_str();
+  add_plan_options(command, options);
+}
+
+void add_plan_options(CLI::App& command, RunOptions& options) {
   command.add_option("--set", options.settings, "Set an option of the model, repeatable")
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--init", options.init, "Initial weights: pytorch or he")
       ->capture_default_str();
-  command.add_option("--backend", options.backend,
-                     std::string(backend_meaning) + " [cpu: native, cuda: auto]");
-  add_device_options(command, options);
-  command.add_option("--batch", options.batch, "Samples in a step")->capture_default_str();
   command
       .add_option("--classes", options.classes, "Classes; labels must lie below [the model's own]")
       ->type_name("N");

@@ -48,8 +48,10 @@ struct RunOptions {
 };
 // --device, --precision.
 void add_device_options(CLI::App& command, RunOptions& options);
-// MODEL, --model, --set, --init, --backend, --device, --precision, --batch, --classes, --seed,
-// --threads, --freeze, --recompute, --deterministic, --no-pass, --print-plan, --explain.
+// --set, --init, --classes, --seed, --threads, --freeze, --recompute, --deterministic, --no-pass,
+// --print-plan, --explain.
+void add_plan_options(CLI::App& command, RunOptions& options);
+// MODEL, --model, --backend, --device, --precision, --batch and the plan's options.
 void add_run_options(CLI::App& command, RunOptions& options, const char* backend_meaning);
 
 struct OptimizerOptions {

@@ -18,9 +18,10 @@
 #include "cli/output.h"
 #include "cli/train_checkpoint.h"
 #include "cli/train_output.h"
+#include "cli/train_record.h"
 #include "data/catalog.h"
 #include "data/sample_reader.h"
-#include "plan/measure.h"
+#include "lab/step_times.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -35,6 +36,7 @@ struct TrainOptions {
   OptimizerOptions optimizer;
   ScheduleOptions schedule;
   CheckpointOptions checkpoint;
+  TrainRecordOptions record;
   OutputOptions output;
   std::string data = "fashion-mnist";
   std::string validation;  // a number of samples or a share; empty: the dataset's own test part
@@ -173,11 +175,13 @@ TrainConfig config_of(const TrainOptions& options) {
 // Prints the table as it grows, and keeps what was reached in case the training fails.
 class Printer final : public TrainObserver {
  public:
-  Printer(Trainer& trainer, const Split& data, TrainCheckpoints& checkpoints, bool quiet)
+  Printer(Trainer& trainer, const Split& data, TrainCheckpoints& checkpoints, TrainRecord& record,
+          bool quiet)
       : trainer_(trainer),
         config_(trainer.config()),
         data_(data),
         checkpoints_(checkpoints),
+        record_(record),
         quiet_(quiet) {
     reached_.epochs = checkpoints.former_epochs();
   }
@@ -188,6 +192,7 @@ class Printer final : public TrainObserver {
   }
   void on_epoch(const EpochResult& epoch) override {
     reached_.epochs.push_back(epoch);
+    record_.add(epoch);
     if (epoch.test_accuracy) {
       reached_.final_test_accuracy = epoch.test_accuracy;
       reached_.final_test_loss = epoch.test_loss;
@@ -215,6 +220,7 @@ class Printer final : public TrainObserver {
   const TrainConfig& config_;
   const Split& data_;
   TrainCheckpoints& checkpoints_;
+  TrainRecord& record_;
   bool quiet_;
   ProgressBar bar_;
   InterruptGuard interrupt_;
@@ -246,6 +252,7 @@ int run_train(const TrainOptions& options) {
   const OutputOptions& output = options.output;
   TrainConfig config = config_of(options);
   check_writable(output.csv);
+  check(options.record);
   TrainCheckpoints checkpoints(options.checkpoint);
   std::unique_ptr<Device> device = make_device(options.run.device);
   config.step.precision = precision_of(options.run, *device);
@@ -274,7 +281,8 @@ int run_train(const TrainOptions& options) {
   for (const Step& step : plan.steps) report.kernels.push_back(step.kernel_name());
 
   report.story = checkpoints.story();
-  Printer printer(trainer, split, checkpoints, output.json);
+  TrainRecord record(options.record, trainer, split, config.plan.backend, options.run.precision);
+  Printer printer(trainer, split, checkpoints, record, output.json);
   print_plans(options.run, output.json, trainer);
   if (output.json) {
     message(report.story);
@@ -290,9 +298,16 @@ int run_train(const TrainOptions& options) {
     printer.clear();
     report.result = printer.reached();
     report.error = error.what();
+    (void)record.finish(report.result, report.error);
     give_out(report, output);
     throw;
   }
+  for (const Finding& finding : record.finish(report.result, "")) {
+    if (finding.severity == "note") continue;
+    report.result.warnings.push_back(fmt::format("{}: {}", finding.name, finding.evidence));
+    printer.on_warning(report.result.warnings.back());
+  }
+  report.joules_per_sample = record.joules_per_sample();
   if (!report.result.interrupted) {
     if (options.confusion) {
       report.confusion.emplace(trainer.config().step.model.classes);
@@ -300,9 +315,15 @@ int run_train(const TrainOptions& options) {
     }
     runner.session().step_state() = {.seed = config.seed,
                                      .valid_rows = trainer.config().step.batch};
-    report.providers = provider_shares(plan, time_steps(runner.session(), trainer.training_plan()));
+    const StepMeasurement measured = measure_steps(runner.session(), trainer.training_plan());
+    report.providers =
+        provider_shares(step_times(plan, runner.session().device(), measured.seconds));
   }
   give_out(report, output);
+  if (!record.trouble().empty()) {
+    message(fmt::format("ridgeline: the store could not be written: {}\n", record.trouble()));
+    return 1;
+  }
   if (checkpoints.failed()) return 1;
   return report.result.interrupted ? 128 + printer.signal() : 0;
 }
@@ -372,6 +393,7 @@ void add_train(CLI::App& program, Action& action) {
       ->type_name("SHARE");
   command->add_flag("--confusion", options->confusion,
                     "Print the confusion matrix, precision and recall at the end");
+  add_train_record_options(*command, options->record);
   add_output_options(*command, options->output, "Write one row for each epoch");
   command->footer(
       "Examples:\n"

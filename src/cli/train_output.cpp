@@ -187,8 +187,12 @@ std::string summary_text(const TrainReport& report) {
                         result.scaling->overflows == 1 ? "" : "s");
   }
   if (!report.providers.empty()) {
-    text += fmt::format("providers            {} (of a step's time, each kernel timed alone)\n",
-                        shares_text(report.providers));
+    text +=
+        fmt::format("providers            {} (of a step's time)\n", shares_text(report.providers));
+  }
+  if (report.joules_per_sample) {
+    text += fmt::format("energy               {:.4g} J for each training sample\n",
+                        *report.joules_per_sample);
   }
   text += data_wait_text(result) + broken_text(result.broken_images);
   if (result.interrupted) text += "interrupted: these are the results so far\n";
@@ -236,6 +240,7 @@ std::string train_json(const TrainReport& report) {
       {"training_seconds", result.training_seconds},
       {"total_seconds", result.total_seconds},
       {"steps", result.steps},
+      {"energy_joules_per_sample", or_null(report.joules_per_sample)},
       {"epochs", std::move(epochs)},
       {"final_test_accuracy", or_null(result.final_test_accuracy)},
       {"final_test_loss", or_null(result.final_test_loss)},

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/progress.h"
-#include "lab/step_bench.h"
+#include "lab/measure/provider_shares.h"
 #include "train/trainer.h"
 
 namespace ridgeline::cli {
@@ -25,6 +25,7 @@ struct TrainReport {
   std::string error;                         // why it failed; empty: it did not
   std::optional<ConfusionMatrix> confusion;  // where asked for
   ProviderShares providers;                  // of the training step's time
+  std::optional<double> joules_per_sample;   // of training; nothing where no device tells
   std::string story;                         // what was loaded before; lines, or nothing
 };
 

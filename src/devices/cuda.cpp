@@ -9,6 +9,7 @@
 #include "backends/cuda/launch.h"
 #include "backends/cuda/upload.h"
 #include "base/error.h"
+#include "devices/cuda_bus.h"
 #include "devices/device.h"
 
 namespace ridgeline {
@@ -259,6 +260,19 @@ std::vector<GpuInfo> cuda_devices() {
                     .cuda_driver = version_text(driver)});
   }
   return gpus;
+}
+
+std::vector<std::string> cuda_bus_ids() {
+  int count = 0;
+  if (!no_device_reason(count).empty()) return {};
+  std::vector<std::string> ids;
+  for (int index = 0; index < count; ++index) {
+    std::array<char, 32> id{};
+    check(cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), index),
+          "reading the bus number");
+    ids.emplace_back(id.data());
+  }
+  return ids;
 }
 
 std::unique_ptr<Device> make_cuda_device(int index) {

@@ -2,6 +2,7 @@
 
 #include "backends/registry.h"
 #include "base/error.h"
+#include "devices/cuda_bus.h"
 #include "devices/device.h"
 
 namespace ridgeline {
@@ -22,6 +23,8 @@ std::unique_ptr<Kernel> no_reorder(const TensorSpec&, const Layout&, const Layou
 std::string cuda_unavailable() { return kReason; }
 
 std::vector<GpuInfo> cuda_devices() { return {}; }
+
+std::vector<std::string> cuda_bus_ids() { return {}; }
 
 std::unique_ptr<Device> make_cuda_device(int index) {
   bad_input("device 'cuda:{}' cannot be used: {}", index, kReason);

@@ -2,6 +2,7 @@
 
 #include <hwy/highway.h>
 #include <sched.h>
+#include <sqlite3.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -122,7 +123,11 @@ void read_system(Environment& env) {
     std::erase(env.os, '"');
   }
   env.memory_bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  env.hosting = read_host();
   env.gpus = cuda_devices();
+  for (std::size_t i = 0; i < env.gpus.size(); ++i) {
+    env.gpu_details.push_back(gpu_details(static_cast<int>(i)));
+  }
   env.no_gpu = cuda_unavailable();
   env.available_bytes = static_cast<std::int64_t>(make_cpu_device()->available_memory());
 }
@@ -143,6 +148,10 @@ Environment read_environment() {
   if (onednn_backend.unavailable().empty()) {
     env.libraries.emplace_back("oneDNN", onednn_backend.version());
   }
+  if (cudnn_backend.unavailable().empty()) {
+    env.libraries.emplace_back("cuDNN", cudnn_backend.version());
+  }
+  env.libraries.emplace_back("SQLite", sqlite3_libversion());
   env.libraries.emplace_back("Highway", fmt::format("{}.{}.{}", HWY_MAJOR, HWY_MINOR, HWY_PATCH));
   env.libraries.emplace_back("zlib", zlibVersion());
   env.libraries.emplace_back("fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000,

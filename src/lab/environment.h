@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "devices/gpu_details.h"
+#include "lab/host.h"
+#include "lab/store/records.h"
 
 namespace ridgeline {
 
@@ -28,13 +31,22 @@ struct Environment {
   std::vector<std::string> vector_extensions;  // "avx2", "avx512f"
   std::vector<CacheInfo> caches;
   std::int64_t memory_bytes = 0, available_bytes = 0;
+  HostState hosting;
   std::vector<GpuInfo> gpus;
-  std::string no_gpu;  // why there are none
+  std::vector<GpuDetails> gpu_details;  // of each of them
+  std::string no_gpu;                   // why there are none
   std::string os, kernel;
   std::string version, revision, compiler, flags, build_type;
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version
 };
 
 [[nodiscard]] Environment read_environment();
+
+// All of it, as `ridgeline env --json` prints it.
+[[nodiscard]] std::string environment_json(const Environment& environment);
+// For the store. What changes from minute to minute (available memory) is left out, so that the
+// same machine with the same build and the same label always has the same key.
+[[nodiscard]] EnvironmentRecord environment_record(const Environment& environment,
+                                                   const std::string& label);
 
 }  // namespace ridgeline

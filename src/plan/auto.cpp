@@ -249,6 +249,7 @@ std::string cache_key(const Graph& graph, const PlanOptions& options, const Devi
   }
   for (const std::string& pass : options.disabled_passes) key += " no-" + pass;
   if (options.deterministic) key += " deterministic";
+  if (options.constant_weights) key += " constant weights";
   std::string problems;
   for (std::size_t id = 0; id < graph.nodes().size(); ++id) {
     problems += problem_of(graph, static_cast<NodeId>(id)) + '\n';
@@ -316,6 +317,7 @@ Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
   PlanOptions options;
   options.disabled_passes = request.disabled_passes;
   options.deterministic = request.deterministic;
+  options.constant_weights = request.constant_weights;
   if (request.backend != "auto") {
     options.providers = providers_of(request.backend);
     if (options.providers[0]->device != device.kind()) {

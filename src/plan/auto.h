@@ -21,6 +21,8 @@ struct PlanRequest {
   std::string backend = "native";  // a provider's name, or "auto"
   std::vector<std::string> disabled_passes;
   bool deterministic = false;  // only kernels with that trait
+  // As in PlanOptions: for plans that update no weights, in sessions that rarely do.
+  bool constant_weights = false;
   // Where `auto` keeps its choices; empty: nowhere.
   std::filesystem::path cache = {};
   // Choices that come before those of the cache, and to which those made are added; null: none.

@@ -21,6 +21,13 @@ void find_lifetimes(Plan& plan) {
     for (const FormId id : plan.steps[static_cast<std::size_t>(s)].inputs) use(id, s);
     for (const FormId id : plan.steps[static_cast<std::size_t>(s)].outputs) use(id, s);
   }
+  // What the setup makes must outlast every run.
+  for (const Step& step : plan.setup) {
+    for (const FormId id : step.outputs) {
+      use(id, 0);
+      use(id, steps - 1);
+    }
+  }
   for (std::size_t id = 0; id < plan.forms.size(); ++id) {
     if (plan.graph->is_output(plan.forms[id].value)) use(static_cast<FormId>(id), steps - 1);
   }
@@ -61,10 +68,20 @@ bool needs_scratch(const Plan& plan, std::size_t id) {
   return form.view_of == kNoForm && form.first_step >= 0 && !plan.in_state(static_cast<FormId>(id));
 }
 
+// The forms that setup steps make, by id.
+std::vector<char> made_by_setup(const Plan& plan) {
+  std::vector<char> made(plan.forms.size());
+  for (const Step& step : plan.setup) {
+    for (const FormId id : step.outputs) made[static_cast<std::size_t>(id)] = 1;
+  }
+  return made;
+}
+
 }  // namespace
 
 void join_in_place(Plan& plan) {
   find_lifetimes(plan);
+  const std::vector<char> constant = made_by_setup(plan);
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const Step& step = plan.steps[s];
     if (!step.kernel->traits.in_place || step.inputs.empty() || step.outputs.empty()) continue;
@@ -74,6 +91,7 @@ void join_in_place(Plan& plan) {
     const Form& input = plan.form(src);
     const Plan::Root root = plan.root(src);
     Form& memory = plan.forms[static_cast<std::size_t>(root.form)];
+    if (constant[static_cast<std::size_t>(root.form)] != 0) continue;
     const auto same_memory = std::count_if(step.inputs.begin(), step.inputs.end(), [&](FormId id) {
       return plan.root(id).form == root.form;
     });
@@ -94,10 +112,20 @@ void join_in_place(Plan& plan) {
 void plan_memory(Plan& plan) {
   find_lifetimes(plan);
   std::vector<Block> blocks;
+  // The setup's own steps lie before step 0, each at a time of its own.
+  const auto setup_steps = static_cast<std::int32_t>(plan.setup.size());
+  const std::vector<char> constant = made_by_setup(plan);
   for (std::size_t id = 0; id < plan.forms.size(); ++id) {
     Form& form = plan.forms[id];
     if (!needs_scratch(plan, id)) continue;
-    blocks.push_back({aligned(form.bytes), form.first_step, form.last_step, &form.offset});
+    const std::int32_t first = constant[id] != 0 ? -setup_steps : form.first_step;
+    blocks.push_back({aligned(form.bytes), first, form.last_step, &form.offset});
+  }
+  for (std::int32_t s = 0; s < setup_steps; ++s) {
+    Step& step = plan.setup[static_cast<std::size_t>(s)];
+    const auto bytes = aligned(static_cast<std::int64_t>(step.kernel->workspace_bytes));
+    if (bytes > 0)
+      blocks.push_back({bytes, s - setup_steps, s - setup_steps, &step.workspace_offset});
   }
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     Step& step = plan.steps[s];

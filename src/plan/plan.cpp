@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "plan/constants.h"
 #include "plan/layouts.h"
 #include "plan/memory.h"
 #include "plan/select.h"
@@ -79,6 +80,7 @@ Plan make_plan(Graph graph, const PlanOptions& options) {
   std::vector<Tile> tiles = select_tiles(*plan.graph, options, plan.refusals);
   settle_layouts(plan, std::move(tiles), options);
   if (pass_enabled(options, "slices")) join_slices(plan);
+  if (options.constant_weights && pass_enabled(options, "constants")) set_constants_apart(plan);
   if (pass_enabled(options, "inplace")) join_in_place(plan);
   plan_memory(plan);
   return plan;

@@ -71,15 +71,19 @@ struct PlanOptions {
   std::vector<const Backend*> preferred;
   std::vector<std::string> disabled_passes;  // of kPasses
   bool deterministic = false;                // only kernels with that trait
+  // Weights stay as they are from run to run: what only casts or reorders them is done once.
+  // REQUIRES: no step updates them.
+  bool constant_weights = false;
 };
 
 // Passes that --no-pass can switch off, to find out which one makes a result wrong.
 struct PassInfo {
   std::string_view name, meaning;
 };
-inline constexpr std::array<PassInfo, 3> kPasses = {{
+inline constexpr std::array<PassInfo, 4> kPasses = {{
     {"fusion", "kernels that cover several ops"},
     {"slices", "concatenation and its gradient without copies"},
+    {"constants", "weights of inference cast and reordered once, not in every run"},
     {"inplace", "outputs that overwrite an input nobody needs any more"},
 }};
 [[nodiscard]] bool pass_enabled(const PlanOptions& options, std::string_view pass);
@@ -89,6 +93,9 @@ class Plan {
   std::shared_ptr<const Graph> graph;
   std::vector<Form> forms;
   std::vector<Step> steps;
+  // Casts and reorders of constant weights, in order: run once after weights were written. Their
+  // outputs keep their places in scratch through all steps.
+  std::vector<Step> setup;
   std::vector<Refusal> refusals;
   std::int64_t scratch_bytes = 0;
 

@@ -89,23 +89,26 @@ std::string kept_text(const Plan& plan) {
 std::string Plan::text(bool explain) const {
   TextTable table({"#", "phase", "layer", "ops", "kernel", "MFLOP", "KB read", "KB written"},
                   "rllllrrr");
-  for (std::size_t s = 0; s < steps.size(); ++s) {
-    const Step& step = steps[s];
-    table.add_row({fmt::format("{}", s), std::string(name_of(step.phase)), step.layer,
-                   covered(*this, step), step.kernel_name(),
+  const auto add = [&](const std::string& number, const Step& step) {
+    table.add_row({number, std::string(name_of(step.phase)), step.layer, covered(*this, step),
+                   step.kernel_name(),
                    fmt::format("{:.3f}", static_cast<double>(step.work.flops) / 1e6),
                    fmt::format("{:.1f}", static_cast<double>(step.boundary.bytes_read) / 1e3),
                    fmt::format("{:.1f}", static_cast<double>(step.boundary.bytes_written) / 1e3)});
-  }
+  };
+  for (const Step& step : setup) add("once", step);
+  for (std::size_t s = 0; s < steps.size(); ++s) add(fmt::format("{}", s), steps[s]);
   std::string text = table.text();
 
   text += "\nvalues (name, shape, type, layout, byte offset in the scratch arena):\n";
-  for (std::size_t s = 0; s < steps.size(); ++s) {
-    std::string inputs, outputs;
-    for (const FormId id : steps[s].inputs) inputs += "\n     <- " + place_text(*this, id);
-    for (const FormId id : steps[s].outputs) outputs += "\n     -> " + place_text(*this, id);
-    text += fmt::format("{:4}{}{}\n", s, inputs, outputs);
-  }
+  const auto places = [&](const std::string& number, const Step& step) {
+    text += fmt::format("{:>4}", number);
+    for (const FormId id : step.inputs) text += "\n     <- " + place_text(*this, id);
+    for (const FormId id : step.outputs) text += "\n     -> " + place_text(*this, id);
+    text += '\n';
+  };
+  for (const Step& step : setup) places("once", step);
+  for (std::size_t s = 0; s < steps.size(); ++s) places(fmt::format("{}", s), steps[s]);
 
   text += kept_text(*this);
   const MemoryUse use = memory();

@@ -184,16 +184,24 @@ Tensor Session::tensor(const Plan& plan, FormId id) const {
   return tensor;
 }
 
-void Session::bind(Bound& bound) const {
-  for (const Step& step : bound.plan.steps) {
+std::vector<Session::BoundStep> Session::bound_steps(const Plan& plan,
+                                                     std::span<const Step> steps) const {
+  std::vector<BoundStep> bound;
+  for (const Step& step : steps) {
     BoundStep made;
-    for (const FormId id : step.inputs) made.inputs.push_back(tensor(bound.plan, id));
-    for (const FormId id : step.outputs) made.outputs.push_back(tensor(bound.plan, id));
-    bound.steps.push_back(std::move(made));
-    BoundStep& kept = bound.steps.back();
+    for (const FormId id : step.inputs) made.inputs.push_back(tensor(plan, id));
+    for (const FormId id : step.outputs) made.outputs.push_back(tensor(plan, id));
+    bound.push_back(std::move(made));
+    BoundStep& kept = bound.back();
     kept.args = {kept.inputs, kept.outputs, scratch_.data() + step.workspace_offset,
                  device_step_state(), device_.queue()};
   }
+  return bound;
+}
+
+void Session::bind(Bound& bound) const {
+  bound.setup = bound_steps(bound.plan, bound.plan.setup);
+  bound.steps = bound_steps(bound.plan, bound.plan.steps);
 }
 
 void Session::write(const std::string& name, std::span<const std::byte> bytes) {
@@ -204,6 +212,7 @@ void Session::write(const std::string& name, std::span<const std::byte> bytes) {
   ensure(size == entry.bytes || (entry.role == Role::input && size < entry.bytes),
          "{} takes {} bytes, not {}", name, entry.bytes, size);
   std::byte* place = state_memory_.data() + entry.offset;
+  if (entry.role == Role::parameter || entry.role == Role::statistics) set_up_ = kNobody;
   if (entry.role == Role::input) {
     device_.stage(place, bytes.data(), bytes.size());
   } else {
@@ -222,6 +231,7 @@ void Session::read(const std::string& name, std::span<std::byte> bytes) const {
 
 void Session::clear(const std::string& name) {
   const StateEntry& entry = state_.at(name);
+  if (entry.role == Role::parameter || entry.role == Role::statistics) set_up_ = kNobody;
   device_.fill(state_memory_.data() + entry.offset, std::byte{0},
                static_cast<std::size_t>(entry.bytes));
 }
@@ -242,9 +252,20 @@ void Session::launch_all(const Bound& bound) const {
   }
 }
 
+// Plans share the scratch memory: after another plan, its own constants are no longer there.
+void Session::set_up(PlanId id) {
+  if (set_up_ == id) return;
+  const Bound& bound = *plans_[id];
+  for (std::size_t s = 0; s < bound.setup.size(); ++s) {
+    device_.launch(*bound.plan.setup[s].kernel, bound.setup[s].args);
+  }
+  set_up_ = id;
+}
+
 // The first run is never recorded: libraries set themselves up in it.
 void Session::run(PlanId id) {
   upload_step_state(kHostStepBytes);
+  set_up(id);
   Bound& bound = *plans_[id];
   if (bound.runs++ == 1 && bound.capturable) {
     bound.recording = device_.record([&] { launch_all(bound); });
@@ -258,6 +279,7 @@ void Session::run(PlanId id) {
 
 void Session::run_stepwise(PlanId id, const std::function<void(std::size_t)>& after) {
   upload_step_state(kHostStepBytes);
+  set_up(id);
   for (std::size_t s = 0; s < plans_[id]->steps.size(); ++s) {
     run_step(id, s);
     after(s);
@@ -265,6 +287,7 @@ void Session::run_stepwise(PlanId id, const std::function<void(std::size_t)>& af
 }
 
 void Session::launch_step(PlanId id, std::size_t step) {
+  set_up(id);
   device_.launch(*plans_[id]->plan.steps[step].kernel, plans_[id]->steps[step].args);
 }
 

@@ -81,7 +81,7 @@ class Session {
   };
   struct Bound {
     Plan plan;
-    std::vector<BoundStep> steps;
+    std::vector<BoundStep> steps, setup;
     bool capturable = false;
     std::int64_t runs = 0;
     std::unique_ptr<Recording> recording;  // where the device can replay a whole step
@@ -89,6 +89,9 @@ class Session {
 
   void place_state();
   void bind(Bound& bound) const;
+  [[nodiscard]] std::vector<BoundStep> bound_steps(const Plan& plan,
+                                                   std::span<const Step> steps) const;
+  void set_up(PlanId id);
   [[nodiscard]] Tensor tensor(const Plan& plan, FormId id) const;
   [[nodiscard]] StepState* device_step_state() const;
   void upload_step_state(std::size_t bytes);
@@ -101,6 +104,9 @@ class Session {
   std::int64_t state_size_ = 0, scratch_size_ = 0;
   DeviceMemory state_memory_, scratch_;
   bool prepared_ = false;
+  // Whose setup lies in scratch with the weights as they are now; kNobody: none.
+  static constexpr PlanId kNobody = ~PlanId{0};
+  PlanId set_up_ = kNobody;
 
   StepState step_state_;
   // Copies under way to the device; one is used again only after the device has been waited for.

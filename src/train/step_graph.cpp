@@ -13,8 +13,8 @@
 namespace ridgeline {
 namespace {
 
-// What training and evaluation share: pixels to loss and totals.
-StepGraph forward_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
+// What all steps share: pixels to logits.
+StepGraph network_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
   const ModelConfig& model = spec.model;
   StepGraph step;
   Graph& graph = step.graph;
@@ -30,15 +30,21 @@ StepGraph forward_graph(const StepSpec& spec, const BuildNetwork& build, bool tr
   if (normalize.flip) {
     inputs.push_back(graph.add_value(kSamples, {Shape{spec.batch}, DType::i32}, Role::input));
   }
-  const ValueId labels = graph.add_value(kLabels, {Shape{spec.batch}, DType::i32}, Role::input);
-  const ValueId totals = graph.add_value(kMetrics, {Shape{4}, DType::f64}, Role::metric);
-
   const ValueId image =
       graph.add_node(OpKind::normalize, std::move(normalize), inputs, "input", Phase::input)[0];
   NetworkBuilder builder(graph, training, model.init, spec.dtype,
                          training ? spec.freeze : std::vector<std::string>());
   step.logits = build(builder, image);
   step.parameters = builder.parameters();
+  return step;
+}
+
+// What training and evaluation share: pixels to loss and totals.
+StepGraph forward_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
+  StepGraph step = network_graph(spec, build, training);
+  Graph& graph = step.graph;
+  const ValueId labels = graph.add_value(kLabels, {Shape{spec.batch}, DType::i32}, Role::input);
+  const ValueId totals = graph.add_value(kMetrics, {Shape{4}, DType::f64}, Role::metric);
   step.loss = graph.add_node(OpKind::softmax_cross_entropy, LossAttributes{spec.label_smoothing},
                              {step.logits, labels}, "loss", Phase::forward)[0];
   graph.add_node(OpKind::metrics, {}, {totals, step.loss, step.logits, labels}, "loss",
@@ -131,10 +137,35 @@ StepGraph evaluation_graph(const StepSpec& spec, const BuildNetwork& build) {
   return in_precision(std::move(step), spec.precision);
 }
 
+InferenceGraph inference_graph(const StepSpec& spec, const BuildNetwork& build) {
+  StepGraph step = network_graph(spec, build, false);
+  step.graph.mark_output(step.logits);
+  InferenceGraph made{
+      .graph = {}, .parameters = std::move(step.parameters), .folds = {}, .logits = step.logits};
+  if (spec.fold_norms) {
+    FoldResult folded = fold_norms(step.graph);
+    made.logits = folded.value_of[static_cast<std::size_t>(made.logits)];
+    made.folds = std::move(folded.folds);
+    made.graph = std::move(folded.graph);
+  } else {
+    made.graph = std::move(step.graph);
+  }
+  if (spec.precision != Precision::fp32) {
+    PrecisionResult narrow = with_precision(made.graph, spec.precision);
+    made.logits = narrow.value_of[static_cast<std::size_t>(made.logits)];
+    made.graph = std::move(narrow.graph);
+  }
+  return made;
+}
+
 StepGraph training_graph(const StepSpec& spec) { return training_graph(spec, zoo_builder(spec)); }
 
 StepGraph evaluation_graph(const StepSpec& spec) {
   return evaluation_graph(spec, zoo_builder(spec));
+}
+
+InferenceGraph inference_graph(const StepSpec& spec) {
+  return inference_graph(spec, zoo_builder(spec));
 }
 
 std::vector<double> initial_values(const Parameter& parameter, std::uint64_t seed) {

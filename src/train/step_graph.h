@@ -1,7 +1,7 @@
 #pragma once
 
 // One whole step as a graph: from pixels to updated weights for training, from pixels to logits and
-// totals for evaluation.
+// totals for evaluation, from pixels to logits alone for inference.
 
 #include <functional>
 #include <string>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/precision.h"
+#include "graph/fold_norms.h"
 #include "graph/graph.h"
 #include "models/model.h"
 
@@ -37,6 +38,8 @@ struct StepSpec {
   bool keep_gradients = false;
   DType dtype = DType::f32;  // f64 for references
   Precision precision = Precision::fp32;
+  // Inference alone: batch norms go into the convolutions before them, where they can.
+  bool fold_norms = true;
 };
 
 struct StepGraph {
@@ -45,14 +48,25 @@ struct StepGraph {
   ValueId logits = kNoValue, loss = kNoValue;
 };
 
+// No labels, no loss, no dropout. `parameters` are the network's own, as files name them; those
+// that a fold names are not in the graph, which has the folded ones instead.
+struct InferenceGraph {
+  Graph graph;
+  std::vector<Parameter> parameters;
+  std::vector<Fold> folds;
+  ValueId logits = kNoValue;
+};
+
 // The network between the normalised image and the logits.
 using BuildNetwork = std::function<ValueId(NetworkBuilder& builder, ValueId image)>;
 
 // Of a model of the zoo, as spec.model tells, or of any network.
 [[nodiscard]] StepGraph training_graph(const StepSpec& spec);
 [[nodiscard]] StepGraph evaluation_graph(const StepSpec& spec);
+[[nodiscard]] InferenceGraph inference_graph(const StepSpec& spec);
 [[nodiscard]] StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build);
 [[nodiscard]] StepGraph evaluation_graph(const StepSpec& spec, const BuildNetwork& build);
+[[nodiscard]] InferenceGraph inference_graph(const StepSpec& spec, const BuildNetwork& build);
 
 // The initial elements of a parameter: a function of the seed and the parameter's name alone.
 [[nodiscard]] std::vector<double> initial_values(const Parameter& parameter, std::uint64_t seed);

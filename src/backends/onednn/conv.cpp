@@ -7,6 +7,7 @@
 #include "backends/onednn/eltwise.h"
 #include "backends/onednn/patterns.h"
 #include "backends/onednn/rows.h"
+#include "ops/conv2d_touched.h"
 
 namespace ridgeline::onednn {
 namespace {
@@ -140,6 +141,13 @@ convolution_backward_weights::primitive_desc backward_weights_desc(const Geometr
   });
 }
 
+// Direct code leaves out the taps on padding; matrix products over gathered pixels do not.
+double executed_share(const dnnl::primitive_desc_base& desc, const Node& conv, const Shape& src,
+                      const Shape& dst) {
+  if (!is_direct(desc)) return 1.0;
+  return taps_inside(std::get<Conv2dAttributes>(conv.attributes), src, dst);
+}
+
 const Shape& shape_of(const Problem& problem, ValueId value) {
   return problem.graph->value(value).spec.shape;
 }
@@ -192,6 +200,9 @@ std::unique_ptr<Kernel> make_forward(const Problem& problem, std::span<const Lay
     }
     kernel->bind_output(DNNL_ARG_DST, problem.output_index(chain.dst()), desc.dst_desc(),
                         Layout::nhwc());
+    kernel->flop_factor =
+        executed_share(desc, *chain.root, shape_of(problem, chain.root->inputs[0]),
+                       shape_of(problem, chain.root->outputs[0]));
     return kernel;
   });
 }
@@ -207,6 +218,8 @@ std::unique_ptr<Kernel> make_backward_data(const Problem& problem,
     kernel->bind_input(DNNL_ARG_DIFF_DST, diff_dst, desc.diff_dst_desc(), layouts[diff_dst]);
     kernel->bind_input(DNNL_ARG_WEIGHTS, weights, desc.weights_desc(), layouts[weights]);
     kernel->bind_output(DNNL_ARG_DIFF_SRC, 0, desc.diff_src_desc(), Layout::nhwc());
+    kernel->flop_factor = executed_share(desc, node, shape_of(problem, node.outputs[0]),
+                                         shape_of(problem, node.inputs[0]));
     return kernel;
   });
 }
@@ -228,6 +241,9 @@ std::unique_ptr<Kernel> make_backward_weights(const Problem& problem,
       kernel->bind_result(DNNL_ARG_DIFF_BIAS, problem, gradients.bias->outputs[0],
                           desc.diff_bias_desc());
     }
+    const Node& node = *gradients.weights;
+    kernel->flop_factor = executed_share(desc, node, shape_of(problem, node.inputs[0]),
+                                         shape_of(problem, node.inputs[1]));
     return kernel;
   });
 }

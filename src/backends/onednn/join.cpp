@@ -1,6 +1,8 @@
-// Ops that join several values into one: sum of two, concatenation along the channels.
+// Ops that join several values into one: sum of two, with the activation behind it, concatenation
+// along the channels.
 
-#include "backends/onednn/common.h"
+#include "backends/onednn/eltwise.h"
+#include "backends/onednn/patterns.h"
 #include "backends/onednn/rows.h"
 
 namespace ridgeline::onednn {
@@ -8,7 +10,9 @@ namespace {
 
 dnnl::binary::primitive_desc add_desc(const Problem& problem, const Layout& layout) {
   const memory::desc data = describe(problem.output(0), layout);
-  return {{dnnl::algorithm::binary_add, data, data, data}, user_scratchpad(), cpu_engine(), true};
+  dnnl::primitive_attr attr = user_scratchpad();
+  append_activation(attr, chain_of(problem).activation);
+  return {{dnnl::algorithm::binary_add, data, data, data}, attr, cpu_engine(), true};
 }
 
 std::string check_add(const Problem& problem) {
@@ -71,6 +75,7 @@ std::unique_ptr<Kernel> make_concat(const Problem& problem, std::span<const Layo
 
 std::span<const KernelRow> join_rows() {
   static constexpr KernelRow kRows[] = {
+      {"add_act", patterns::add_act, check_add, make_add},
       {"add", match_one<OpKind::add>, check_add, make_add},
       {"concat", match_one<OpKind::concat>, check_concat, make_concat},
   };

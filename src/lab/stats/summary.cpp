@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -25,7 +26,57 @@ std::size_t enclosing_rank(std::size_t n) {
   return std::max<std::size_t>(rank, 1);
 }
 
+// Reorders.
+double median_in_place(std::vector<double>& values) {
+  const std::size_t middle = values.size() / 2;
+  const auto upper = values.begin() + static_cast<std::ptrdiff_t>(middle);
+  std::nth_element(values.begin(), upper, values.end());
+  if (values.size() % 2 == 1) return *upper;
+  return (*std::max_element(values.begin(), upper) + *upper) / 2.0;
+}
+
 }  // namespace
+
+double median_of(std::span<const double> samples) {
+  ensure(!samples.empty(), "a median needs at least one sample");
+  std::vector<double> values(samples.begin(), samples.end());
+  return median_in_place(values);
+}
+
+double percentile(std::span<const double> samples, double percent) {
+  ensure(!samples.empty(), "a percentile needs at least one sample");
+  ensure(percent >= 0.0 && percent <= 100.0, "percentile {}: must be from 0 to 100", percent);
+  std::vector<double> values(samples.begin(), samples.end());
+  const double place = percent / 100.0 * static_cast<double>(values.size() - 1);
+  const auto rank = static_cast<std::size_t>(place);
+  const auto lower = values.begin() + static_cast<std::ptrdiff_t>(rank);
+  std::nth_element(values.begin(), lower, values.end());
+  const double low = *lower;
+  if (rank + 1 == values.size()) return low;
+  const double high = *std::min_element(lower + 1, values.end());
+  return low + (place - static_cast<double>(rank)) * (high - low);
+}
+
+Summary summarise(std::span<const double> samples) {
+  Summary summary;
+  summary.median = median_of(samples);  // checks that there are some
+  summary.count = static_cast<std::int64_t>(samples.size());
+  const auto [min, max] = std::minmax_element(samples.begin(), samples.end());
+  summary.min = *min;
+  summary.max = *max;
+  const auto count = static_cast<double>(samples.size());
+  summary.mean = std::accumulate(samples.begin(), samples.end(), 0.0) / count;
+  double squares = 0.0;
+  std::vector<double> distances;
+  distances.reserve(samples.size());
+  for (const double sample : samples) {
+    squares += (sample - summary.mean) * (sample - summary.mean);
+    distances.push_back(std::abs(sample - summary.median));
+  }
+  if (samples.size() > 1) summary.deviation = std::sqrt(squares / (count - 1.0));
+  summary.mad = median_in_place(distances);
+  return summary;
+}
 
 MedianInterval median_interval(std::span<const double> samples) {
   ensure(!samples.empty(), "a median needs at least one sample");

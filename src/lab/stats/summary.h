@@ -10,8 +10,9 @@ namespace ridgeline {
 
 struct Summary {
   std::int64_t count = 0;
-  double median = 0.0, mean = 0.0, deviation = 0.0, min = 0.0, max = 0.0;
-  double mad = 0.0;  // median of the distances from the median
+  double median = 0.0, mean = 0.0, min = 0.0, max = 0.0;
+  double deviation = 0.0;  // standard, over n - 1; 0 for one sample
+  double mad = 0.0;        // median of the distances from the median
 };
 
 // REQUIRES (all functions): at least one sample.
@@ -35,8 +36,9 @@ struct MedianInterval {
 
 // The median of all samples with a bootstrap interval that draws whole blocks: iterations of one
 // block share the machine's mood and are not independent. `block` gives each sample's block. With
-// one block alone, runs of neighbours as long as they are correlated take the place of blocks.
-// The same samples always give the same interval.
+// fewer than six blocks, runs of neighbours longer than they are correlated take their place; where
+// even that leaves one alone the interval is the range of the samples. The same samples always give
+// the same interval. How it is made: bootstrap.h, docs/method-compare.md.
 [[nodiscard]] MedianInterval block_bootstrap(std::span<const double> samples,
                                              std::span<const std::int64_t> block,
                                              double confidence = 0.95);

@@ -50,6 +50,7 @@ struct Executor {
   bool operator==(const Executor&) const = default;
 };
 
+// A run that was killed stays "running": it could not say so.
 enum class RunStatus { running, complete, interrupted, failed };
 
 struct RunRecord {
@@ -73,7 +74,8 @@ struct RunRecord {
   std::map<std::string, std::string> notes;
 };
 
-enum class SampleKind { warmup, measured, split };
+// `queued`: iterations that were not waited for one by one, their mean as one sample.
+enum class SampleKind { warmup, measured, split, queued };
 
 // One iteration. `wall_seconds` is synchronised time by the host's clock.
 struct Sample {
@@ -131,6 +133,7 @@ struct Ceiling {
   std::optional<double> clock_mhz;            // during the test
   std::optional<double> datasheet;            // what the data sheet says, same unit
   std::int64_t capacity_bytes = 0;            // of a memory level; 0 elsewhere
+  std::string measured = {};                  // UTC, ISO 8601; the store fills it in
 };
 
 // Something about a run that the reader must know, with its evidence.

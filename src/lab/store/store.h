@@ -1,7 +1,9 @@
 #pragma once
 
 // One SQLite file with everything that was measured. Writers commit in transactions, so that a
-// killed program leaves all that it had written down before; several programs may write at once.
+// killed program leaves all that it had written down before; several programs may write at once. A
+// Store serves one thread at a time and does not pass through fork(): threads and processes open
+// their own.
 
 #include <filesystem>
 #include <memory>
@@ -14,10 +16,18 @@
 
 namespace ridgeline {
 
+// "2026-11-15T12:44:13.052Z"
+[[nodiscard]] std::string utc_now();
+// Random, as runs and groups of runs get one.
+[[nodiscard]] std::string new_uuid();
+
 struct RunFilter {
-  std::optional<std::string> command, group, label, model, backend, device, environment;
-  std::optional<std::int64_t> limit;  // the newest
+  std::optional<std::string> command = {}, group = {}, label = {}, model = {}, backend = {},
+                             device = {}, environment = {};
+  std::optional<std::int64_t> limit = {};  // the newest
 };
+
+struct RunContents;
 
 class Store {
  public:
@@ -39,22 +49,29 @@ class Store {
   void add(RunId run, std::span<const MemoryEntry> memory);
   void add(RunId run, std::span<const Finding> findings);
   void add(RunId run, std::span<const EpochRecord> epochs);
+  // Times the end. Numbers and notes come to those that the run has, or replace them.
   void finish(RunId run, RunStatus status, const std::string& error,
               const std::map<std::string, double>& numbers,
               const std::map<std::string, std::string>& notes);
-  // Replaces what was measured of this device in this environment.
+  // Replaces what was measured of this device in this environment; tells the time where the
+  // ceilings do not.
   void replace_ceilings(const std::string& environment, const std::string& device,
                         std::span<const Ceiling> ceilings);
-  // Rows of another store that this one does not have yet; the number of new runs.
+  // Rows of another store, or of a JSON file as docs/store.md tells it, that this one does not have
+  // yet: all or, when something is wrong with the file (bad_input), none. The number of new runs.
   std::int64_t import(const std::filesystem::path& other);
+  // With all that belongs to them.
+  void remove(std::span<const RunId> runs);
 
   // Reading.
   [[nodiscard]] std::vector<EnvironmentRecord> environments() const;
   [[nodiscard]] std::vector<RunRecord> runs(const RunFilter& filter = {}) const;  // oldest first
+  [[nodiscard]] std::int64_t run_count() const;
   // By number, by the first letters of its uuid, "last", "last~1" (the one before). Throws
   // bad_input when there is none or more than one.
   [[nodiscard]] RunRecord run(const std::string& name) const;
   [[nodiscard]] std::vector<Sample> samples(RunId run) const;
+  [[nodiscard]] std::int64_t sample_count(RunId run, SampleKind kind) const;
   [[nodiscard]] std::vector<StepTime> steps(RunId run) const;
   [[nodiscard]] std::vector<Reading> readings(RunId run) const;
   [[nodiscard]] std::vector<MemoryEntry> memory(RunId run) const;
@@ -64,6 +81,11 @@ class Store {
 
  private:
   struct Database;
+  template <typename Row>
+  void append(RunId run, std::span<const Row> rows);
+  bool merge(const RunContents& contents);
+  void merge_ceilings(const std::string& environment, const std::vector<Ceiling>& theirs);
+  std::int64_t import_results(const std::filesystem::path& path);
   explicit Store(std::unique_ptr<Database> database);
   std::unique_ptr<Database> database_;
 };

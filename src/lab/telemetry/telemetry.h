@@ -1,10 +1,12 @@
 #pragma once
 
-// Sensors read while something runs, on a thread of their own.
+// Sensors read while something runs, on a thread of their own, and what their readings show.
 
 #include <chrono>
-#include <functional>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +24,9 @@ class SensorSource {
  public:
   virtual ~SensorSource() = default;
   // All sensors that can be read now. Rates (utilisation, context switches a second) are over the
-  // time since the call before; the first call gives none of them. `at_seconds` is filled in by
-  // the sampler.
+  // time since the call before; the first call gives none of them. Costly sensors (clocks of many
+  // processors, child processes) are read about once a second. `at_seconds` is filled in by the
+  // sampler.
   virtual void read(std::vector<Reading>& into) = 0;
   [[nodiscard]] virtual std::vector<MissingSensor> missing() const = 0;
 };
@@ -33,13 +36,17 @@ class SensorSource {
 [[nodiscard]] std::unique_ptr<SensorSource> gpu_sensors();
 [[nodiscard]] std::unique_ptr<SensorSource> all_sensors();
 
+inline constexpr double kTelemetryHz = 10.0;
+
 struct TelemetryOverhead {
-  double cpu_seconds = 0.0;   // that the sampling thread used
+  double cpu_seconds = 0.0;   // that sampling used
   double share = 0.0;         // of one core, over the time of sampling
   std::int64_t readings = 0;  // rounds
 };
 
-// Samples from construction until stop().
+// Samples from construction, which takes the first reading, until stop(). The beats lie on a grid
+// from the first reading on: a late round does not delay the next ones, a missed one is left out.
+// Throws bad_input for a rate that is not above 0 and at most 1000.
 class TelemetrySampler {
  public:
   using Clock = std::chrono::steady_clock;
@@ -48,7 +55,7 @@ class TelemetrySampler {
   TelemetrySampler(const TelemetrySampler&) = delete;
   TelemetrySampler& operator=(const TelemetrySampler&) = delete;
 
-  void stop();  // takes a last reading; once
+  void stop();  // takes a last reading; calls after the first do nothing
   // What was read since the last call, in order of time; may be called while sampling goes on.
   [[nodiscard]] std::vector<Reading> take();
   [[nodiscard]] std::vector<MissingSensor> missing() const;
@@ -60,13 +67,31 @@ class TelemetrySampler {
 };
 
 // What a run's readings show, with evidence: thermal and power throttling, a falling clock, memory
-// pressure, swapping, a noisy neighbour (steal time).
+// pressure, swapping, a noisy neighbour (steal time, other programs).
 [[nodiscard]] std::vector<Finding> findings_of(const std::vector<Reading>& readings);
 
+// Whether the measured steps waited for their data: "loader-bound" when waiting is a good part of
+// all time, "loader stalls" when it is a few long waits. `wall_seconds` of a sample has the wait
+// in it. Samples without a wait time say nothing.
+[[nodiscard]] std::vector<Finding> loader_findings(std::span<const Sample> samples);
+
 // Joules between two times from the energy counters, or from power over time where there are none;
-// nothing where neither was read.
+// nothing where neither was read, or not over the whole time.
 [[nodiscard]] std::optional<double> energy_between(const std::vector<Reading>& readings,
                                                    const std::string& device, double from,
                                                    double to);
+
+// One sensor over a run. The mean is over time: each reading counts for the time around it.
+struct SensorSummary {
+  std::string device, sensor;
+  std::int64_t readings = 0;
+  double mean = 0.0, min = 0.0, max = 0.0, first = 0.0, last = 0.0;
+};
+// In the order in which the sensors first appear.
+[[nodiscard]] std::vector<SensorSummary> summaries_of(const std::vector<Reading>& readings);
+
+// A table of all sensors: what each reads now, or "n/a" and why. Takes a short time, since rates
+// need two readings.
+[[nodiscard]] std::string sensors_text();
 
 }  // namespace ridgeline

@@ -1,0 +1,197 @@
+// How often does a comparison err? The same training step is measured twice, as two candidates that
+// take turns in blocks, and the verdict is asked for: "faster" or "slower" is then a false alarm.
+// In a second series B spins for a share of the step's time after each step: that must be found.
+//
+//   aa_comparisons [COMPARISONS [SLOW_DOWN [BLOCKS [BATCH]]]]     default 100 0.05 15 64
+//
+// bench/aa_comparisons.py runs it and keeps the table.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/philox.h"
+#include "data/synthetic.h"
+#include "devices/device.h"
+#include "lab/compare/verdict.h"
+#include "lab/stats/summary.h"
+#include "train/step_runner.h"
+
+namespace ridgeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kTurn = 10, kWarmup = 10;
+
+struct Setup {
+  int comparisons = 100;
+  double slow_down = 0.05;
+  int blocks = 15;
+  std::int64_t batch = 64;
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// mnist_cnn on the CPU, a batch in place.
+class Candidate {
+ public:
+  Candidate(Device& device, const StepSpec& step, const PlanRequest& request, const Dataset& data)
+      : batch_(step.batch), runner_(device, request) {
+    plan_ = runner_.add_training(step);
+    runner_.prepare(0);
+    const auto rows = static_cast<std::size_t>(batch_);
+    std::vector<std::int32_t> numbers(rows);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    Batch first;
+    first.pixels = std::span(data.pixels).first(rows * data.sample_bytes());
+    first.labels = std::span(data.labels).first(rows);
+    first.samples = numbers;
+    first.rows = batch_;
+    runner_.write_batch(first);
+  }
+
+  // One step and then `spin_seconds` of nothing useful.
+  double step(double spin_seconds) {
+    const Clock::time_point start = Clock::now();
+    Session& session = runner_.session();
+    session.step_state() = {.learning_rate = 0.0,
+                            .optimizer_step = done_ + 1,
+                            .seed = 0,
+                            .random_step = done_,
+                            .valid_rows = batch_};
+    session.run(plan_);
+    ++done_;
+    const Clock::time_point computed = Clock::now();
+    while (spin_seconds > 0.0 && seconds_since(computed) < spin_seconds) {
+    }
+    return seconds_since(start);
+  }
+
+ private:
+  std::int64_t batch_, done_ = 0;
+  StepRunner runner_;
+  Session::PlanId plan_ = 0;
+};
+
+struct Counts {
+  int faster = 0, slower = 0, same = 0, undecided = 0, missed = 0;
+  std::vector<double> ratios, widths;
+};
+
+// One comparison: both candidates made anew, warmed up, then blocks in random order.
+Comparison compare_once(Device& device, const StepSpec& step, const PlanRequest& request,
+                        const Dataset& data, const Setup& setup, double slow_down,
+                        PhiloxSequence& random) {
+  Candidate a(device, step, request, data), b(device, step, request, data);
+  std::vector<double> warm;
+  for (int i = 0; i < kWarmup; ++i) {
+    warm.push_back(a.step(0.0));
+    (void)b.step(0.0);
+  }
+  const double spin = slow_down * median_of(warm);
+  RunSeries series_a, series_b;
+  const Clock::time_point start = Clock::now();
+  const auto turn = [&](Candidate& candidate, RunSeries& series, int block, double spins) {
+    (void)candidate.step(spins);  // the other one has used the caches
+    for (int i = 0; i < kTurn; ++i) {
+      series.at_seconds.push_back(seconds_since(start));
+      series.seconds.push_back(candidate.step(spins));
+      series.turn.push_back(block);
+      series.process.push_back(0);
+    }
+  };
+  for (int block = 0; block < setup.blocks; ++block) {
+    const bool b_first = random.below(2) == 1;
+    if (b_first) turn(b, series_b, block, spin);
+    turn(a, series_a, block, 0.0);
+    if (!b_first) turn(b, series_b, block, spin);
+  }
+  return compare(series_a, series_b, {.side_by_side = true});
+}
+
+void add(const Comparison& result, double truth, Counts& counts) {
+  counts.faster += result.verdict == Verdict::faster ? 1 : 0;
+  counts.slower += result.verdict == Verdict::slower ? 1 : 0;
+  counts.same += result.verdict == Verdict::same ? 1 : 0;
+  counts.undecided += result.verdict == Verdict::undecided ? 1 : 0;
+  counts.missed += truth < result.low || truth > result.high ? 1 : 0;
+  counts.ratios.push_back(result.ratio);
+  counts.widths.push_back((result.high - result.low) / result.ratio);
+}
+
+void print_row(const char* name, const Counts& counts) {
+  const double least = *std::min_element(counts.ratios.begin(), counts.ratios.end());
+  const double most = *std::max_element(counts.ratios.begin(), counts.ratios.end());
+  fmt::print("| {} | {} | {} | {} | {} | {} | {:.4f} ({:.4f} to {:.4f}) | {:.2f}% |\n", name,
+             counts.faster, counts.slower, counts.same, counts.undecided, counts.missed,
+             median_of(counts.ratios), least, most, 100.0 * median_of(counts.widths));
+}
+
+int run(int argc, char** argv) {
+  Setup setup;
+  if (argc > 1) setup.comparisons = std::stoi(argv[1]);
+  if (argc > 2) setup.slow_down = std::stod(argv[2]);
+  if (argc > 3) setup.blocks = std::stoi(argv[3]);
+  if (argc > 4) setup.batch = std::stoll(argv[4]);
+  if (setup.comparisons < 1 || setup.blocks < 1 || setup.batch < 1 || setup.slow_down < 0.0) {
+    std::fprintf(stderr, "usage: aa_comparisons [COMPARISONS [SLOW_DOWN [BLOCKS [BATCH]]]]\n");
+    return 2;
+  }
+  const std::unique_ptr<Device> device = make_device("cpu");
+  StepSpec step;
+  step.model.name = "mnist_cnn";
+  step.batch = setup.batch;
+  PlanRequest request;
+  request.backend = "native";
+  const Dataset data = make_synthetic({.channels = step.model.channels,
+                                       .height = step.model.height,
+                                       .width = step.model.width,
+                                       .classes = static_cast<std::int32_t>(step.model.classes),
+                                       .count = setup.batch,
+                                       .test_count = 1,
+                                       .seed = 0})
+                           .train;
+  PhiloxSequence random(1, RandomStream::synthetic, 0);
+  Counts alike, slowed;
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < setup.comparisons; ++i) {
+    add(compare_once(*device, step, request, data, setup, 0.0, random), 1.0, alike);
+    add(compare_once(*device, step, request, data, setup, setup.slow_down, random),
+        1.0 + setup.slow_down, slowed);
+    std::fprintf(stderr, "\r%d of %d", i + 1, setup.comparisons);
+  }
+  std::fprintf(stderr, "\n");
+  fmt::print(
+      "mnist_cnn, native, batch {}, {} threads; {} blocks of {} steps for each of A and B; "
+      "{:.0f} s in all\n\n",
+      setup.batch, thread_count(), setup.blocks, kTurn, seconds_since(start));
+  fmt::print(
+      "| {} comparisons each | faster | slower | same | undecided | interval misses the "
+      "truth | ratio: median (range) | interval's width, median |\n",
+      setup.comparisons);
+  fmt::print("|---|---|---|---|---|---|---|---|\n");
+  print_row("A against A", alike);
+  print_row(fmt::format("A against A + {:.4g}%", 100.0 * setup.slow_down).c_str(), slowed);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ridgeline
+
+int main(int argc, char** argv) {
+  try {
+    return ridgeline::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "aa_comparisons: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,173 @@
+// The JSON document of `bench`. Keys are never renamed: scripts rely on them.
+
+#include <nlohmann/json.hpp>
+
+#include "cli/bench_output.h"
+#include "lab/measure/provider_shares.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ms_json(const std::optional<double>& seconds) {
+  return seconds ? Json(*seconds * 1e3) : Json(nullptr);
+}
+
+Json number_json(const Measured& measured, const char* name) {
+  const auto found = measured.ending.details.numbers.find(name);
+  return found == measured.ending.details.numbers.end() ? Json(nullptr) : Json(found->second);
+}
+
+// Bytes and FLOPs are whole numbers.
+Json whole_json(const std::optional<double>& number) {
+  return number ? Json(static_cast<std::int64_t>(*number)) : Json(nullptr);
+}
+
+std::optional<double> number_of(const Measured& measured, const char* name) {
+  const auto found = measured.ending.details.numbers.find(name);
+  if (found == measured.ending.details.numbers.end()) return std::nullopt;
+  return found->second;
+}
+
+Json steps_json(const Measured& measured) {
+  Json rows = Json::array();
+  for (const StepTime& step : measured.ending.details.steps) {
+    rows.push_back({{"layer", step.layer},
+                    {"op", step.ops},
+                    {"phase", step.phase},
+                    {"kernel", step.kernel},
+                    {"ms", step.seconds * 1e3},
+                    {"flops", step.flops},
+                    {"bytes", step.bytes_read + step.bytes_written}});
+  }
+  return rows;
+}
+
+Json findings_json(const std::vector<Finding>& findings) {
+  Json list = Json::array();
+  for (const Finding& finding : findings) {
+    list.push_back(
+        {{"name", finding.name}, {"severity", finding.severity}, {"evidence", finding.evidence}});
+  }
+  return list;
+}
+
+const char* status_text(RunStatus status) {
+  switch (status) {
+    case RunStatus::running:
+      return "running";
+    case RunStatus::complete:
+      return "complete";
+    case RunStatus::interrupted:
+      return "interrupted";
+    case RunStatus::failed:
+      return "failed";
+  }
+  return "";
+}
+
+// Who and what, of a result and of what has none.
+Json subject_json(const Subject& subject) {
+  const Work& work = subject.work;
+  const Executor& executor = subject.executor;
+  return {{"model", work.model},         {"backend", executor.backend},
+          {"device", executor.device},   {"batch", work.batch},
+          {"image", work.image},         {"precision", work.precision},
+          {"threads", executor.threads}, {"options", executor.options},
+          {"kind", work.kind},           {"settings", work.settings},
+          {"classes", work.classes},     {"optimizer", work.optimizer},
+          {"data", work.data},           {"data_samples", work.data_samples},
+          {"variant", work.variant}};
+}
+
+Json result_json(const Measured& measured, const std::string& run, bool per_step) {
+  const MeasuredSummary summary = summarise(measured);
+  const StepDetails& details = measured.ending.details;
+  Json row = subject_json(measured.subject);
+  const auto add = [&](const char* name, Json value) { row[name] = std::move(value); };
+  add("median_ms", summary.interval.median * 1e3);
+  add("ci_low_ms", summary.interval.low * 1e3);
+  add("ci_high_ms", summary.interval.high * 1e3);
+  add("device_ms", summary.queued ? Json(summary.queued->median * 1e3) : Json(nullptr));
+  add("event_ms", ms_json(summary.device_seconds));
+  add("mean_ms", summary.wall.mean * 1e3);
+  add("std_ms", summary.wall.deviation * 1e3);
+  add("min_ms", summary.wall.min * 1e3);
+  add("max_ms", summary.wall.max * 1e3);
+  add("mad_ms", summary.wall.mad * 1e3);
+  add("p50_ms", summary.p50 * 1e3);
+  add("p90_ms", summary.p90 * 1e3);
+  add("p99_ms", summary.p99 * 1e3);
+  add("samples_per_second", summary.samples_per_second);
+  add("samples", summary.wall.count);
+  add("blocks", summary.blocks);
+  add("peak_memory_bytes", whole_json(memory_of(measured)));
+  add("runtime_memory_bytes", whole_json(number_of(measured, "runtime_memory_bytes")));
+  add("setup_ms", measured.preparation.setup_seconds * 1e3);
+  add("autotune_ms", ms_json(measured.preparation.autotune_seconds));
+  add("first_step_ms", summary.first_seconds * 1e3);
+  add("warmup_iterations", summary.warmup_iterations);
+  add("warmup_ms", summary.warmup_seconds * 1e3);
+  add("data_wait_ms", ms_json(summary.data_wait_seconds));
+  add("upload_ms", ms_json(summary.upload_seconds));
+  add("forward_ms", ms_json(summary.forward_seconds));
+  add("backward_ms", ms_json(summary.backward_seconds));
+  add("optimizer_ms", ms_json(summary.optimizer_seconds));
+  add("training_flops", whole_json(number_of(measured, "training_flops")));
+  add("forward_flops", whole_json(number_of(measured, "forward_flops")));
+  add("energy_joules_per_sample", number_json(measured, "energy_joules_per_sample"));
+  Json shares = Json::object();
+  for (const auto& [provider, share] : provider_shares(details.steps)) shares[provider] = share;
+  add("provider_shares", std::move(shares));
+  add("kernels", details.kernels);
+  add("findings", findings_json(findings_of(measured, summary)));
+  add("notes", details.notes);
+  add("status", status_text(measured.ending.status));
+  add("stopping", text_of(measured.ending.reason));
+  if (!run.empty()) add("run", run);
+  if (!measured.ending.error.empty()) add("error", measured.ending.error);
+  if (per_step) add("steps", steps_json(measured));
+  return row;
+}
+
+}  // namespace
+
+std::string bench_json(const BenchReport& report) {
+  Json results = Json::array(), failed = Json::array(), left_out = Json::array();
+  for (std::size_t i = 0; i < report.results.size(); ++i) {
+    const Measured& measured = report.results[i];
+    if (has_samples(measured)) {
+      results.push_back(
+          result_json(measured, report.runs.empty() ? "" : report.runs[i], report.per_step));
+      continue;
+    }
+    Json row = subject_json(measured.subject);
+    row["status"] = measured.begun ? status_text(measured.ending.status) : "not measured";
+    row["error"] = measured.ending.error;
+    failed.push_back(std::move(row));
+  }
+  for (const LeftOut& each : report.left_out) {
+    const Combination& combination = each.combination;
+    left_out.push_back({{"model", combination.model},
+                        {"backend", combination.backend},
+                        {"device", combination.device},
+                        {"batch", combination.batch},
+                        {"image", combination.image},
+                        {"precision", combination.precision},
+                        {"optimizer", combination.optimizer},
+                        {"samples", combination.samples},
+                        {"reason", each.reason}});
+  }
+  Json document = {{"results", std::move(results)},
+                   {"failed", std::move(failed)},
+                   {"left_out", std::move(left_out)},
+                   {"store", report.store.empty() ? Json(nullptr) : Json(report.store)},
+                   {"telemetry_overhead_share",
+                    report.telemetry_share ? Json(*report.telemetry_share) : Json(nullptr)},
+                   {"recording_overhead_share",
+                    report.recording_share ? Json(*report.recording_share) : Json(nullptr)}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace ridgeline::cli

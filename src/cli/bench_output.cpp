@@ -1,0 +1,360 @@
+#include "cli/bench_output.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/output.h"
+
+namespace ridgeline::cli {
+namespace {
+
+std::string ms(double seconds) {
+  // Four digits that mean something, whatever the size.
+  const double value = seconds * 1e3;
+  const int decimals = value >= 1000.0 ? 0 : value >= 100.0 ? 1 : value >= 10.0 ? 2 : 3;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string rate_text(double rate) {
+  return rate >= 100.0 ? count_text(std::llround(rate)) : fmt::format("{:.2f}", rate);
+}
+
+std::string joules_text(double joules) {
+  if (joules >= 1.0) return fmt::format("{:.2f} J", joules);
+  return joules >= 1e-3 ? fmt::format("{:.2f} mJ", joules * 1e3)
+                        : fmt::format("{:.2f} uJ", joules * 1e6);
+}
+
+std::optional<double> number_of(const Measured& measured, const char* name) {
+  const auto found = measured.ending.details.numbers.find(name);
+  if (found == measured.ending.details.numbers.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string note_of(const Measured& measured, const char* name) {
+  const auto found = measured.ending.details.notes.find(name);
+  return found == measured.ending.details.notes.end() ? std::string() : found->second;
+}
+
+// Words that name a row where the table's columns do not.
+std::string row_name(const Measured& measured) {
+  const Work& work = measured.subject.work;
+  return fmt::format("{}, batch {}, {}, {}, {}", work.model, work.batch, work.image, work.precision,
+                     executor_text(measured.subject.executor));
+}
+
+// A column that some rows need: shown where values differ, or where there is more than the usual.
+struct Column {
+  std::string title;
+  char alignment;
+  std::string (*cell)(const Work& work, const Executor& executor);
+  bool always;
+};
+
+const std::vector<Column>& subject_columns() {
+  static const std::vector<Column> columns = {
+      {"model", 'l', [](const Work& work, const Executor&) { return work.model; }, true},
+      {"settings", 'l', [](const Work& work, const Executor&) { return work.settings; }, false},
+      {"image", 'l', [](const Work& work, const Executor&) { return work.image; }, true},
+      {"data", 'l',
+       [](const Work& work, const Executor&) {
+         return fmt::format("{} of {}", count_text(work.data_samples), work.data);
+       },
+       false},
+      {"batch", 'r',
+       [](const Work& work, const Executor&) { return fmt::format("{}", work.batch); }, true},
+      {"precision", 'l', [](const Work& work, const Executor&) { return work.precision; }, true},
+      {"optimizer", 'l', [](const Work& work, const Executor&) { return work.optimizer; }, false},
+      {"backend", 'l',
+       [](const Work&, const Executor& executor) { return executor_text(executor); }, true},
+      {"device", 'l', [](const Work&, const Executor& executor) { return executor.device; }, false},
+  };
+  return columns;
+}
+
+struct Row {
+  const Measured* measured;
+  MeasuredSummary summary;
+};
+
+// How much faster than the first of the same work.
+std::string versus_first(const std::vector<Row>& rows, const Row& row) {
+  for (const Row& first : rows) {
+    if (first.measured->subject.work != row.measured->subject.work) continue;
+    if (&first == &row) return "1";
+    return fmt::format("{:.2f}x",
+                       first.summary.seconds_per_iteration / row.summary.seconds_per_iteration);
+  }
+  return "n/a";
+}
+
+std::string finding_names(const std::vector<Finding>& findings) {
+  std::vector<std::string> names;
+  for (const Finding& finding : findings) {
+    if (std::find(names.begin(), names.end(), finding.name) == names.end()) {
+      names.push_back(finding.name);
+    }
+  }
+  return names.empty() ? "-" : joined(names, ", ");
+}
+
+std::string table_text(const std::vector<Row>& rows) {
+  std::vector<std::string> header;
+  std::string alignment;
+  std::vector<const Column*> columns;
+  for (const Column& column : subject_columns()) {
+    std::set<std::string> values;
+    for (const Row& row : rows) {
+      values.insert(column.cell(row.measured->subject.work, row.measured->subject.executor));
+    }
+    if (!column.always && values.size() < 2) continue;
+    columns.push_back(&column);
+    header.push_back(column.title);
+    alignment += column.alignment;
+  }
+  const auto any = [&](auto condition) { return std::any_of(rows.begin(), rows.end(), condition); };
+  const bool queued = any([](const Row& row) { return row.summary.queued.has_value(); });
+  const bool loaded = any([](const Row& row) { return row.summary.data_wait_seconds.has_value(); });
+  const bool inference =
+      any([](const Row& row) { return row.measured->subject.work.kind == "inference"; });
+  const bool split = any([](const Row& row) { return row.summary.forward_seconds.has_value(); });
+  const auto column = [&](const char* title, char align) {
+    header.emplace_back(title);
+    alignment += align;
+  };
+  column("median ms", 'r');
+  column("95% interval", 'r');
+  if (inference) column("p90", 'r'), column("p99", 'r');
+  if (queued) column("queued ms", 'r');
+  column("samples/s", 'r');
+  column("vs first", 'r');
+  column("GFLOP/s", 'r');
+  if (loaded) column("data wait", 'r'), column("upload", 'r');
+  if (split) column("fwd/bwd/opt ms", 'r');
+  column("memory", 'r');
+  column("J/sample", 'r');
+  column("samples", 'r');
+  column("findings", 'l');
+
+  const auto optional_ms = [](const std::optional<double>& seconds) {
+    return seconds ? ms(*seconds) : std::string("n/a");
+  };
+  TextTable table(header, alignment);
+  for (const Row& row : rows) {
+    const MeasuredSummary& summary = row.summary;
+    std::vector<std::string> cells;
+    for (const Column* subject : columns) {
+      cells.push_back(subject->cell(row.measured->subject.work, row.measured->subject.executor));
+    }
+    cells.push_back(ms(summary.interval.median));
+    cells.push_back(fmt::format("{} to {}", ms(summary.interval.low), ms(summary.interval.high)));
+    if (inference) {
+      cells.push_back(ms(summary.p90));
+      cells.push_back(ms(summary.p99));
+    }
+    if (queued) cells.push_back(summary.queued ? ms(summary.queued->median) : "-");
+    cells.push_back(rate_text(summary.samples_per_second));
+    cells.push_back(versus_first(rows, row));
+    std::optional<double> flops = number_of(*row.measured, "training_flops");
+    if (!flops) flops = number_of(*row.measured, "forward_flops");
+    cells.push_back(flops ? fmt::format("{:.1f}", *flops / summary.seconds_per_iteration / 1e9)
+                          : "n/a");
+    if (loaded) {
+      cells.push_back(optional_ms(summary.data_wait_seconds));
+      cells.push_back(optional_ms(summary.upload_seconds));
+    }
+    if (split) {
+      cells.push_back(summary.forward_seconds
+                          ? fmt::format("{}/{}/{}", ms(*summary.forward_seconds),
+                                        optional_ms(summary.backward_seconds),
+                                        optional_ms(summary.optimizer_seconds))
+                          : "n/a");
+    }
+    const std::optional<double> memory = memory_of(*row.measured);
+    cells.push_back(memory ? bytes_text(static_cast<std::int64_t>(*memory)) : "n/a");
+    const std::optional<double> energy = number_of(*row.measured, "energy_joules_per_sample");
+    cells.push_back(energy ? joules_text(*energy) : "n/a");
+    cells.push_back(fmt::format("{}", summary.wall.count));
+    cells.push_back(finding_names(findings_of(*row.measured, summary)));
+    table.add_row(std::move(cells));
+  }
+  return table.text();
+}
+
+std::string before_text(const std::vector<Row>& rows) {
+  TextTable table({"before measuring", "setup", "autotune", "first iteration", "warm-up", "ended",
+                   "measuring ended"},
+                  "lrrrrll");
+  for (const Row& row : rows) {
+    const Preparation& preparation = row.measured->preparation;
+    table.add_row(
+        {row_name(*row.measured), duration_text(preparation.setup_seconds),
+         preparation.autotune_seconds ? duration_text(*preparation.autotune_seconds) : "-",
+         duration_text(row.summary.first_seconds),
+         fmt::format("{} in {}", row.summary.warmup_iterations,
+                     duration_text(row.summary.warmup_seconds)),
+         row.measured->ending.warmup, text_of(row.measured->ending.reason)});
+  }
+  return table.text();
+}
+
+std::string per_step_text(const Measured& measured) {
+  double total = 0.0;
+  for (const StepTime& step : measured.ending.details.steps) total += step.seconds;
+  TextTable table({"#", "phase", "layer", "ops", "kernel", "time", "share", "GFLOP/s", "GB/s"},
+                  "rllllrrrr");
+  for (const StepTime& step : measured.ending.details.steps) {
+    const auto bytes = static_cast<double>(step.bytes_read + step.bytes_written);
+    table.add_row({fmt::format("{}", step.index), step.phase, step.layer, step.ops, step.kernel,
+                   duration_text(step.seconds),
+                   fmt::format("{:.1f}%", 100.0 * step.seconds / total),
+                   fmt::format("{:.2f}", static_cast<double>(step.flops) / step.seconds / 1e9),
+                   fmt::format("{:.2f}", bytes / step.seconds / 1e9)});
+  }
+  return fmt::format("\nsteps of {} (in place; sum {})\n{}", row_name(measured),
+                     duration_text(total), table.text());
+}
+
+std::string findings_text(const std::vector<Row>& rows) {
+  std::string text;
+  for (const Row& row : rows) {
+    for (const Finding& finding : findings_of(*row.measured, row.summary)) {
+      text += fmt::format("{}: {}: {}: {}\n", finding.severity, row_name(*row.measured),
+                          finding.name, finding.evidence);
+    }
+  }
+  return text;
+}
+
+std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) {
+  std::string text;
+  for (const Row& row : rows) {
+    const std::string providers = note_of(*row.measured, "providers");
+    // One provider alone has all of it.
+    if (providers.find(',') != std::string::npos) {
+      text +=
+          fmt::format("providers' shares of time: {}: {}\n", row_name(*row.measured), providers);
+    }
+    const std::string parity = note_of(*row.measured, "parity");
+    if (!parity.empty()) {
+      text += fmt::format("parity: {}: {} ({})\n", row_name(*row.measured), parity,
+                          note_of(*row.measured, "peer_version"));
+    }
+    if (const auto runtime = number_of(*row.measured, "runtime_memory_bytes")) {
+      text += fmt::format("beside the arenas, the driver, its libraries and others hold {} on {}\n",
+                          bytes_text(static_cast<std::int64_t>(*runtime)),
+                          row.measured->subject.executor.device);
+    }
+  }
+  if (!report.order.empty()) text += report.order + '\n';
+  if (!report.grouping.empty()) text += report.grouping + '\n';
+  if (report.telemetry_share || report.recording_share) {
+    text += "overhead:";
+    if (report.telemetry_share) {
+      text += fmt::format(" telemetry {:.2f}% of one core", 100.0 * *report.telemetry_share);
+    }
+    if (report.recording_share) {
+      text += fmt::format("{} recording {:.2f}% of the time, between iterations",
+                          report.telemetry_share ? "," : "", 100.0 * *report.recording_share);
+    }
+    text += '\n';
+  }
+  if (!report.store.empty()) text += fmt::format("stored in {}\n", report.store);
+  return text;
+}
+
+std::string left_out_text(const BenchReport& report) {
+  std::string text;
+  for (const LeftOut& each : report.left_out) {
+    text += fmt::format("left out: {}: {}\n", each.combination.text(), each.reason);
+  }
+  for (const Measured& measured : report.results) {
+    if (measured.ending.status == RunStatus::failed) {
+      text += fmt::format("failed: {}: {}\n", row_name(measured), measured.ending.error);
+    } else if (!has_samples(measured)) {
+      text += fmt::format("not measured: {}: interrupted before\n", row_name(measured));
+    }
+  }
+  return text;
+}
+
+std::string header_text(const std::vector<Row>& rows, const BenchReport& report) {
+  const Work& work = rows[0].measured->subject.work;
+  const Executor& executor = rows[0].measured->subject.executor;
+  std::string text = work.kind == "inference" ? "inference, batch norms folded" : "training step";
+  text += work.variant.find("loader") == std::string::npos ? ", one batch on the device"
+                                                           : ", batches through the loader";
+  if (!work.optimizer.empty()) text += ", " + work.optimizer;
+  text += fmt::format(", {} thread{}", executor.threads, executor.threads == 1 ? "" : "s");
+  if (report.processes > 1) text += fmt::format(", {} processes", report.processes);
+  return text + "\n\n";
+}
+
+}  // namespace
+
+std::string executor_text(const Executor& executor) {
+  if (executor.options.empty()) return executor.backend;
+  return fmt::format("{} ({})", executor.backend, executor.options);
+}
+
+std::optional<double> memory_of(const Measured& measured) {
+  if (const auto peak = number_of(measured, "peak_memory_bytes")) return peak;
+  return number_of(measured, "planned_bytes");
+}
+
+std::vector<Finding> findings_of(const Measured& measured, const MeasuredSummary& summary) {
+  std::vector<Finding> all = measured.ending.details.findings;
+  all.insert(all.end(), summary.findings.begin(), summary.findings.end());
+  return all;
+}
+
+std::string bench_text(const BenchReport& report) {
+  std::vector<Row> rows;
+  for (const Measured& measured : report.results) {
+    if (has_samples(measured)) rows.push_back({&measured, summarise(measured)});
+  }
+  std::string text;
+  if (!rows.empty()) {
+    text = header_text(rows, report) + table_text(rows) + '\n' + before_text(rows);
+  }
+  for (const std::string& part :
+       {findings_text(rows), notes_text(report, rows), left_out_text(report)}) {
+    if (!part.empty()) text += '\n' + part;
+  }
+  if (report.per_step) {
+    for (const Row& row : rows) {
+      if (!row.measured->ending.details.steps.empty()) text += per_step_text(*row.measured);
+    }
+  }
+  return text;
+}
+
+std::string bench_csv(const BenchReport& report) {
+  std::string text =
+      "model,backend,device,batch,image,precision,threads,iteration,ms,process,block,device_ms,"
+      "data_wait_ms,upload_ms,optimizer,samples\n";
+  const auto cell = [](const std::optional<double>& seconds) {
+    return seconds ? fmt::format("{}", *seconds * 1e3) : std::string();
+  };
+  for (const Measured& measured : report.results) {
+    const Work& work = measured.subject.work;
+    const Executor& executor = measured.subject.executor;
+    std::map<std::int64_t, std::int64_t> numbers;  // of the process
+    for (const Sample& sample : measured.samples) {
+      if (sample.kind != SampleKind::measured) continue;
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", work.model,
+                          csv_cell(executor_text(executor)), executor.device, work.batch,
+                          work.image, work.precision, executor.threads, ++numbers[sample.process],
+                          sample.wall_seconds * 1e3, sample.process, sample.block,
+                          cell(sample.device_seconds), cell(sample.data_wait_seconds),
+                          cell(sample.upload_seconds), csv_cell(work.optimizer), work.data_samples);
+    }
+  }
+  return text;
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,123 @@
+// ridgeline compare: two stored runs, which is faster and why.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/compare_output.h"
+#include "cli/output.h"
+
+namespace ridgeline::cli {
+namespace {
+
+constexpr int kSlower = 3, kUndecided = 4;
+
+struct CompareOptions {
+  std::vector<std::string> runs;
+  std::string call;  // of --all
+  std::string store = "ridgeline.db";
+  VerdictOptions verdict;
+  bool force = false, json = false;
+};
+
+int exit_code(Verdict verdict) {
+  if (verdict == Verdict::slower) return kSlower;
+  return verdict == Verdict::undecided ? kUndecided : 0;
+}
+
+// Each run against the first of the same work: unlike work never meets.
+std::vector<RunComparison> compare_call(const Store& store, const CompareOptions& options) {
+  std::vector<RunRecord> firsts;
+  std::vector<RunComparison> comparisons;
+  for (const RunRecord& run : runs_of_call(store, options.call)) {
+    if (run_series(store.samples(run.id)).seconds.empty()) {
+      message(fmt::format("run {} has no measured iterations and is left out\n", run.id));
+      continue;
+    }
+    const auto first = std::find_if(firsts.begin(), firsts.end(),
+                                    [&](const RunRecord& other) { return other.work == run.work; });
+    if (first == firsts.end()) {
+      firsts.push_back(run);
+    } else {
+      comparisons.push_back(compare_runs(store, *first, run, options.verdict, false));
+    }
+  }
+  if (comparisons.empty())
+    bad_input("--all {}: no two runs of the call did the same work", options.call);
+  return comparisons;
+}
+
+int run_all(const Store& store, const CompareOptions& options) {
+  if (!options.runs.empty())
+    bad_input("--all compares the runs of one call; name no runs beside it");
+  const std::vector<RunComparison> comparisons = compare_call(store, options);
+  print(options.json ? comparisons_json(comparisons, options.verdict)
+                     : comparisons_text(comparisons, options.verdict));
+  int code = 0;
+  for (const RunComparison& comparison : comparisons) {
+    const int own = exit_code(comparison.result.verdict);
+    if (code != kSlower && own != 0) code = own;
+  }
+  return code;
+}
+
+int run_compare(const CompareOptions& options) {
+  const VerdictOptions& verdict = options.verdict;
+  if (!(verdict.margin > 0.0 && verdict.margin < 1.0)) {
+    bad_input("--margin {}: must lie above 0 and below 1; 0.02 is 2%", verdict.margin);
+  }
+  if (!(verdict.alpha > 0.0 && verdict.alpha < 0.5)) {
+    bad_input("--alpha {}: must lie above 0 and below 0.5; 0.01 gives a 99% interval",
+              verdict.alpha);
+  }
+  if (options.call.empty() && options.runs.size() != 2) {
+    bad_input("compare needs two runs, A and B, or --all; {} given", options.runs.size());
+  }
+  const Store store = Store::open_existing(options.store);
+  if (!options.call.empty()) return run_all(store, options);
+  const RunComparison comparison =
+      compare_runs(store, find_run(store, options.runs[0]), find_run(store, options.runs[1]),
+                   verdict, options.force);
+  print(options.json ? comparison_json(comparison, verdict) : comparison_text(comparison, verdict));
+  return exit_code(comparison.result.verdict);
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program, Action& action) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command =
+      program.add_subcommand("compare", "Two stored runs: is B faster than A, and why");
+  command
+      ->add_option("run", options->runs,
+                   "A and B: a number, first letters of a uuid, 'last', 'last~1', or conditions "
+                   "for the newest that fits, 'backend=native,label=before'")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--all", options->call,
+                      "Instead: each run of one call ('last', or first letters of its uuid) "
+                      "against the first of the same work");
+  command->add_option("--store", options->store, "The store to read")->capture_default_str();
+  command
+      ->add_option("--margin", options->verdict.margin,
+                   "Differences up to this share do not matter")
+      ->capture_default_str();
+  command
+      ->add_option("--alpha", options->verdict.alpha,
+                   "The interval misses the true ratio in this share of comparisons")
+      ->capture_default_str();
+  command->add_flag("--force", options->force, "Compare unlike work too, marked as such");
+  command->add_flag("--json", options->json, "One JSON document on standard output");
+  command->footer(
+      "same: the whole interval lies within the margin. faster, slower: the interval excludes 1\n"
+      "and the ratio is beyond the margin. undecided: neither.\n"
+      "Exit code: 0 same or faster, 3 slower, 4 undecided; 2 bad use or unlike work.\n"
+      "Examples:\n"
+      "  ridgeline compare last~1 last\n"
+      "  ridgeline compare backend=onednn backend=native --margin 0.05\n"
+      "  ridgeline compare label=before label=after --json\n"
+      "  ridgeline compare --all last");
+  command->callback([options, &action] { action = [options] { return run_compare(*options); }; });
+}
+
+}  // namespace ridgeline::cli

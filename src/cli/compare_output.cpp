@@ -1,0 +1,207 @@
+#include "cli/compare_output.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string percent(double ratio) { return fmt::format("{:+.2f}%", 100.0 * (ratio - 1.0)); }
+
+std::string interval_text(const Comparison& result) {
+  return fmt::format("{:.4f} to {:.4f}", result.low, result.high);
+}
+
+std::string executor_text(const RunRecord& run) {
+  return fmt::format(
+      "{} on {}{}{}", run.executor.backend, run.executor.device,
+      run.executor.threads > 0 ? fmt::format(", {} threads", run.executor.threads) : "",
+      run.executor.options.empty() ? "" : ", " + run.executor.options);
+}
+
+std::string work_text(const Work& work) {
+  return fmt::format("{} of {}, {}, batch {}, {}{}", work.kind, work.model, work.image, work.batch,
+                     work.precision, work.optimizer.empty() ? "" : ", " + work.optimizer);
+}
+
+std::string runs_text(const RunComparison& comparison) {
+  TextTable table({"", "run", "executor", comparison.per_sample ? "median a sample" : "median",
+                   "samples", "units", "label"},
+                  "llrrrrl");
+  const Comparison& result = comparison.result;
+  const auto add = [&](const char* name, const RunRecord& run, double median, std::int64_t samples,
+                       std::int64_t units) {
+    table.add_row({name, fmt::format("{}", run.id), executor_text(run), duration_text(median),
+                   count_text(samples), count_text(units), run.label});
+  };
+  add("A", comparison.a, result.median_a, result.samples_a, result.units_a);
+  add("B", comparison.b, result.median_b, result.samples_b, result.units_b);
+  return table.text();
+}
+
+std::string noise_text(const RunComparison& comparison) {
+  const Comparison& result = comparison.result;
+  const auto deviation = [](const std::optional<double>& value) {
+    return value ? fmt::format("{:.2f}%", 100.0 * *value) : std::string("n/a");
+  };
+  std::string text = fmt::format(
+      "uncertainty of the ratio (standard deviations): {:.2f}% within the runs{}, {} beyond "
+      "that from process to process",
+      100.0 * result.within, result.paired ? " (turns paired)" : "",
+      deviation(result.between_processes));
+  if (comparison.floor) {
+    text += fmt::format(", {} from run to run ({} repetitions)", deviation(result.between_runs),
+                        comparison.floor->runs);
+  }
+  return text + '\n';
+}
+
+std::string verdict_text(const Comparison& result) {
+  switch (result.verdict) {
+    case Verdict::faster:
+    case Verdict::slower:
+      return fmt::format("B is {} than A: {} time", name_of(result.verdict), percent(result.ratio));
+    case Verdict::same:
+      return fmt::format("A and B are the same: {} time", percent(result.ratio));
+    case Verdict::undecided:
+      break;
+  }
+  return fmt::format("undecided: {} time", percent(result.ratio));
+}
+
+std::string findings_text(const char* name, const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings) {
+    text += fmt::format("{}, {}: {}: {}\n", name, finding.severity, finding.name, finding.evidence);
+  }
+  return text;
+}
+
+Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json run_json(const RunComparison& comparison, const RunRecord& run, bool first) {
+  const Comparison& result = comparison.result;
+  return {{"run", run.id},
+          {"uuid", run.uuid},
+          {"label", run.label},
+          {"model", run.work.model},
+          {"batch", run.work.batch},
+          {"precision", run.work.precision},
+          {"backend", run.executor.backend},
+          {"device", run.executor.device},
+          {"threads", run.executor.threads},
+          {"options", run.executor.options},
+          {"environment", run.environment},
+          {"median_ms", 1e3 * (first ? result.median_a : result.median_b)},
+          {"samples", first ? result.samples_a : result.samples_b},
+          {"units", first ? result.units_a : result.units_b}};
+}
+
+Json differences_json(const std::vector<Difference>& differences) {
+  Json rows = Json::array();
+  for (const Difference& difference : differences) {
+    rows.push_back({{"field", difference.field}, {"a", difference.a}, {"b", difference.b}});
+  }
+  return rows;
+}
+
+Json findings_json(const RunComparison& comparison) {
+  Json rows = Json::array();
+  const auto add = [&](const RunRecord& run, const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+      rows.push_back({{"run", run.id},
+                      {"name", finding.name},
+                      {"severity", finding.severity},
+                      {"evidence", finding.evidence}});
+    }
+  };
+  add(comparison.a, comparison.findings_a);
+  add(comparison.b, comparison.findings_b);
+  return rows;
+}
+
+Json json_of(const RunComparison& comparison, const VerdictOptions& options) {
+  const Comparison& result = comparison.result;
+  Json factors = Json::array();
+  for (const GapFactor& factor : comparison.gap.factors) {
+    factors.push_back(
+        {{"name", factor.name}, {"factor", factor.factor}, {"evidence", factor.evidence}});
+  }
+  return {{"verdict", name_of(result.verdict)},
+          {"ratio", result.ratio},
+          {"ci_low", result.low},
+          {"ci_high", result.high},
+          {"margin", options.margin},
+          {"alpha", options.alpha},
+          {"reason", result.reason},
+          {"a", run_json(comparison, comparison.a, true)},
+          {"b", run_json(comparison, comparison.b, false)},
+          {"unlike_work", differences_json(comparison.work)},
+          {"executors_differ", differences_json(comparison.executor)},
+          {"per_sample", comparison.per_sample},
+          {"paired", result.paired},
+          {"deviation_within", result.within},
+          {"deviation_between_processes", optional_json(result.between_processes)},
+          {"deviation_between_runs", optional_json(result.between_runs)},
+          {"repetitions", comparison.floor ? Json(comparison.floor->runs) : Json()},
+          {"gap", {{"ratio", comparison.gap.ratio}, {"factors", std::move(factors)}}},
+          {"warnings", comparison.warnings},
+          {"findings", findings_json(comparison)}};
+}
+
+}  // namespace
+
+std::string comparison_text(const RunComparison& comparison, const VerdictOptions& options) {
+  const Comparison& result = comparison.result;
+  std::string text = fmt::format("{}\nratio B/A {:.4f}, {:.4g}% interval {}\n{}\n\n",
+                                 verdict_text(result), result.ratio, 100.0 * (1.0 - options.alpha),
+                                 interval_text(result), result.reason);
+  if (comparison.work.empty()) text += work_text(comparison.a.work) + '\n';
+  text += runs_text(comparison) + noise_text(comparison);
+  for (const std::string& warning : comparison.warnings) text += "warning: " + warning + '\n';
+  text += "\nwhy: factors of the ratio (above 1: B loses time), their product is ";
+  text += fmt::format("{:.4f}\n", comparison.gap.ratio);
+  TextTable table({"factor", "B/A", "from"}, "lrl");
+  for (const GapFactor& factor : comparison.gap.factors) {
+    table.add_row({factor.name, fmt::format("{:.4f}", factor.factor), factor.evidence});
+  }
+  text += table.text();
+  const std::string findings =
+      findings_text("A", comparison.findings_a) + findings_text("B", comparison.findings_b);
+  if (!findings.empty()) text += "\nfindings of the runs\n" + findings;
+  return text;
+}
+
+std::string comparison_json(const RunComparison& comparison, const VerdictOptions& options) {
+  return json_of(comparison, options).dump(2) + '\n';
+}
+
+std::string comparisons_text(const std::vector<RunComparison>& comparisons,
+                             const VerdictOptions& options) {
+  TextTable table({"work", "A", "B", "verdict", "ratio B/A",
+                   fmt::format("{:.4g}% interval", 100.0 * (1.0 - options.alpha))},
+                  "llllrr");
+  for (const RunComparison& comparison : comparisons) {
+    const auto name = [](const RunRecord& run) {
+      return fmt::format("{}: {}", run.id, executor_text(run));
+    };
+    table.add_row({work_text(comparison.b.work), name(comparison.a), name(comparison.b),
+                   std::string(name_of(comparison.result.verdict)),
+                   fmt::format("{:.4f}", comparison.result.ratio),
+                   interval_text(comparison.result)});
+  }
+  return table.text();
+}
+
+std::string comparisons_json(const std::vector<RunComparison>& comparisons,
+                             const VerdictOptions& options) {
+  Json rows = Json::array();
+  for (const RunComparison& comparison : comparisons) rows.push_back(json_of(comparison, options));
+  return Json{{"comparisons", std::move(rows)}}.dump(2) + '\n';
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+// How a comparison is shown.
+
+#include <string>
+#include <vector>
+
+#include "lab/compare/stored.h"
+
+namespace ridgeline::cli {
+
+[[nodiscard]] std::string comparison_text(const RunComparison& comparison,
+                                          const VerdictOptions& options);
+[[nodiscard]] std::string comparison_json(const RunComparison& comparison,
+                                          const VerdictOptions& options);
+
+// Several runs, each against the first of the same work.
+[[nodiscard]] std::string comparisons_text(const std::vector<RunComparison>& comparisons,
+                                           const VerdictOptions& options);
+[[nodiscard]] std::string comparisons_json(const std::vector<RunComparison>& comparisons,
+                                           const VerdictOptions& options);
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,263 @@
+// ridgeline store: looks at what was measured, merges it, exports it.
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/store_options.h"
+#include "cli/store_output.h"
+#include "lab/store/columns.h"
+
+namespace ridgeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct StoreCommand {
+  StoreOptions store;
+  RunFilter filter;
+  std::vector<std::string> names;  // of runs, or files
+  std::string csv, google;
+  bool json = false;
+};
+
+// Runs by their names, each once, in the order told.
+std::vector<RunRecord> runs_named(const Store& store, const std::vector<std::string>& names) {
+  std::vector<RunRecord> runs;
+  std::set<RunId> seen;
+  for (const std::string& name : names) {
+    RunRecord run = store.run(name);
+    if (seen.insert(run.id).second) runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::string runs_text(std::int64_t count) {
+  return fmt::format("{} run{}", count_text(count), count == 1 ? "" : "s");
+}
+
+int run_list(const StoreCommand& options) {
+  if (options.filter.limit && *options.filter.limit < 1) {
+    bad_input("--limit {}: must be at least 1", *options.filter.limit);
+  }
+  const Store store = read_store(options.store);
+  const std::vector<RunRecord> runs = store.runs(options.filter);
+  print(options.json ? list_json(store, runs) : list_text(store, runs));
+  return 0;
+}
+
+int run_show(const StoreCommand& options) {
+  const Store store = read_store(options.store);
+  const RunRecord run = store.run(options.names.front());
+  print(options.json ? show_json(store, run) : show_text(store, run));
+  return 0;
+}
+
+int run_import(const StoreCommand& options) {
+  Store store{fs::path(options.store.path)};
+  Json files = Json::array();
+  std::string text;
+  for (const std::string& name : options.names) {
+    const std::int64_t added = store.import(name);
+    files.push_back({{"file", name}, {"new_runs", added}});
+    text += fmt::format("{}: {}\n", name,
+                        added == 0 ? "nothing new: its runs are here already"
+                                   : runs_text(added) + " more in " + options.store.path);
+  }
+  const std::int64_t count = store.run_count();
+  print(
+      options.json
+          ? Json{{"store", options.store.path}, {"runs", count}, {"files", std::move(files)}}.dump(
+                2) +
+                '\n'
+          : text);
+  return 0;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) || !path.has_filename() || !path.has_extension();
+}
+
+int run_export(const StoreCommand& options) {
+  if (options.csv.empty() && options.google.empty()) {
+    bad_input("nothing to write told: --csv FILE.csv, --csv FOLDER or --google-benchmark FILE");
+  }
+  const Store store = read_store(options.store);
+  const std::vector<RunRecord> runs =
+      options.names.empty() ? store.runs(options.filter) : runs_named(store, options.names);
+  if (runs.empty()) bad_input("{}: no run is as asked for", options.store.path);
+  std::vector<std::string> written;
+  if (!options.csv.empty() && is_folder(options.csv)) {
+    write_tables_csv(store, runs, options.csv);
+    written.push_back(options.csv);
+  } else if (!options.csv.empty()) {
+    check_writable(options.csv);
+    (void)write_samples_csv(store, runs, options.csv);
+    written.push_back(options.csv);
+  }
+  if (!options.google.empty()) {
+    check_writable(options.google);
+    write_file_atomically(options.google, google_benchmark_json(store, runs));
+    written.push_back(options.google);
+  }
+  print(options.json
+            ? Json{{"runs", runs.size()}, {"written", written}}.dump(2) + '\n'
+            : fmt::format("{} written to {}\n", runs_text(static_cast<std::int64_t>(runs.size())),
+                          joined(written, ", ")));
+  return 0;
+}
+
+int run_delete(const StoreCommand& options) {
+  std::error_code ignored;
+  // Opening would make a new one.
+  if (!fs::exists(options.store.path, ignored)) (void)read_store(options.store);
+  Store store{fs::path(options.store.path)};
+  std::vector<RunId> ids;
+  for (const RunRecord& run : runs_named(store, options.names)) ids.push_back(run.id);
+  store.remove(ids);
+  print(options.json
+            ? Json{{"deleted", ids}}.dump(2) + '\n'
+            : fmt::format("{} deleted\n", runs_text(static_cast<std::int64_t>(ids.size()))));
+  return 0;
+}
+
+Json names_json(std::span<const RegisteredName> names) {
+  Json list = Json::array();
+  for (const RegisteredName& name : names) {
+    list.push_back({{"name", name.name}, {"unit", name.unit}, {"meaning", name.meaning}});
+  }
+  return list;
+}
+
+int run_columns(const StoreCommand& options) {
+  if (!options.json) {
+    print(registry_markdown());
+    return 0;
+  }
+  Json list = Json::array();
+  for (const Table& each : tables()) {
+    Json columns = Json::array();
+    for (const Column& column : each.columns) {
+      columns.push_back({{"name", column.name},
+                         {"type", sql_name(column.type)},
+                         {"unit", column.unit},
+                         {"meaning", column.meaning}});
+    }
+    list.push_back(
+        {{"name", each.name}, {"meaning", each.meaning}, {"columns", std::move(columns)}});
+  }
+  print(Json{{"tables", std::move(list)},
+             {"numbers", names_json(number_names())},
+             {"notes", names_json(note_names())},
+             {"sensors", names_json(sensor_names())}}
+            .dump(2) +
+        '\n');
+  return 0;
+}
+
+void add_filter_options(CLI::App& command, RunFilter& filter) {
+  const auto add = [&](const char* option, std::optional<std::string>& value, const char* column) {
+    // The help says what the registry says.
+    for (const Column& each : table("runs").columns) {
+      if (each.name != column) continue;
+      std::string meaning(each.meaning);
+      std::erase(meaning, '`');
+      command.add_option(option, value, "Only runs with this: " + meaning)->type_name("TEXT");
+    }
+  };
+  add("--command", filter.command, "command");
+  add("--model", filter.model, "model");
+  add("--backend", filter.backend, "backend");
+  add("--device", filter.device, "device");
+  add("--label", filter.label, "label");
+  add("--group", filter.group, "group");
+  add("--environment", filter.environment, "environment");
+  command.add_option("--limit", filter.limit, "Only so many, the newest")->type_name("N");
+}
+
+constexpr const char* kRunNames =
+    "A run's number, the first letters of its uuid, last, last~1 (the one before), ...";
+
+}  // namespace
+
+void add_store(CLI::App& program, Action& action) {
+  auto options = std::make_shared<StoreCommand>();
+  CLI::App* command =
+      program.add_subcommand("store", "List, show, import, export and delete measured runs");
+  const auto add = [&](const char* name, const char* meaning, int (*run)(const StoreCommand&)) {
+    CLI::App* sub = command->add_subcommand(name, meaning);
+    add_store_option(*sub, options->store);
+    sub->add_flag("--json", options->json, "Print one JSON document, messages on standard error");
+    sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
+    return sub;
+  };
+  CLI::App* list = add("list", "The runs in the store", run_list);
+  add_filter_options(*list, options->filter);
+  list->footer(
+      "Examples:\n"
+      "  ridgeline store list\n"
+      "  ridgeline store list --model resnet18 --device cpu --limit 20");
+
+  CLI::App* show = add("show", "All that is known of one run", run_show);
+  show->add_option("RUN", options->names, kRunNames)->required()->expected(1);
+  show->footer("Examples:\n  ridgeline store show last\n  ridgeline store show 12 --json");
+
+  CLI::App* import = add("import", "Bring in runs of other stores or result files", run_import);
+  import->add_option("FILE", options->names, "Stores, or JSON files (see docs/store.md)")
+      ->required()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  import->footer(
+      "What is here already stays as it is: importing twice changes nothing.\n"
+      "Examples:\n"
+      "  ridgeline store import gpu-server.db\n"
+      "  ridgeline store import mac.json --store all.db");
+
+  CLI::App* out = add("export", "Write runs for other programs", run_export);
+  add_filter_options(*out, options->filter);
+  out->add_option("--runs", options->names, "Only these, with commas; named as 'show' does")
+      ->delimiter(',')
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("RUN,...");
+  out->add_option("--csv", options->csv,
+                  "FILE.csv: one row for each sample; a folder: one file for each table")
+      ->type_name("PATH");
+  out->add_option("--google-benchmark", options->google,
+                  "JSON as Google Benchmark writes it, for its compare.py")
+      ->type_name("FILE");
+  out->footer(
+      "Columns carry their units in their names; 'ridgeline store columns' explains them.\n"
+      "Examples:\n"
+      "  ridgeline store export --csv samples.csv --runs last,last~1\n"
+      "  ridgeline store export --csv results/ --model resnet18\n"
+      "  ridgeline store export --google-benchmark after.json --runs 12");
+
+  CLI::App* remove = add("delete", "Remove runs with all that belongs to them", run_delete);
+  remove->add_option("RUN", options->names, kRunNames)
+      ->required()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  remove->footer("Example:\n  ridgeline store delete 3 4 last");
+
+  add("columns", "Tables, columns, units and registered names", run_columns)
+      ->footer("Example:\n  ridgeline store columns --json");
+  command->callback([command, &action] {
+    if (!command->get_subcommands().empty()) return;
+    action = [command] {
+      print(command->help("ridgeline"));
+      return 0;
+    };
+  });
+  command->footer(
+      "Examples:\n"
+      "  ridgeline store list\n"
+      "  ridgeline store show last\n"
+      "  ridgeline store import gpu-server.db\n"
+      "  ridgeline store export --csv samples.csv");
+}
+
+}  // namespace ridgeline::cli

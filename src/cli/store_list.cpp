@@ -1,0 +1,72 @@
+// The stored runs one below the other.
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/store_figures.h"
+#include "cli/store_output.h"
+#include "lab/store/rows.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "2026-11-15T12:44:13.052Z" without what nobody reads in a list.
+std::string short_time(const std::string& time) {
+  std::string text = time.substr(0, 19);
+  if (text.size() > 10) text[10] = ' ';
+  return text;
+}
+
+Json number_or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+}  // namespace
+
+std::string list_text(const Store& store, std::span<const RunRecord> runs) {
+  if (runs.empty()) return "no runs\n";
+  TextTable table({"run", "started (UTC)", "command", "model", "batch", "image", "precision",
+                   "backend", "device", "median", "samples/s", "samples", "status", "label"},
+                  "rlllrllllrrrll");
+  bool running = false;
+  for (const RunRecord& run : runs) {
+    const RunFigures figures = figures_of(store, run);
+    running = running || run.status == RunStatus::running;
+    table.add_row(
+        {fmt::format("{}", run.id), short_time(run.started), run.command, run.work.model,
+         fmt::format("{}", run.work.batch), run.work.image, run.work.precision,
+         run.executor.backend, run.executor.device,
+         figures.median_seconds ? duration_text(*figures.median_seconds) : "n/a",
+         figures.samples_per_second ? count_text(std::llround(*figures.samples_per_second)) : "n/a",
+         count_text(figures.measured), std::string(name_of(run.status)), run.label});
+  }
+  return table.text() +
+         (running ? "\nrunning: still going on, or ended before it could say so\n" : "");
+}
+
+std::string list_json(const Store& store, std::span<const RunRecord> runs) {
+  Json list = Json::array();
+  for (const RunRecord& run : runs) {
+    const RunFigures figures = figures_of(store, run);
+    Json row = {{"run", run.id}};
+    visit_fields(run, [&](std::string_view name, const auto& field) {
+      if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(field)>>) {
+        row[name] = name_of(field);
+      } else {
+        row[name] = field;
+      }
+    });
+    row["median_ms"] =
+        figures.median_seconds ? number_or_null(*figures.median_seconds * 1e3) : Json(nullptr);
+    row["samples_per_second"] = number_or_null(figures.samples_per_second);
+    row["samples"] = figures.measured;
+    list.push_back(std::move(row));
+  }
+  return Json{{"runs", std::move(list)}}.dump(2) + '\n';
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,40 @@
+#pragma once
+
+// Where results are kept: the options of all commands that measure or look at measurements.
+
+#include <optional>
+#include <string>
+
+#include "lab/store/store.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ridgeline::cli {
+
+struct StoreOptions {
+  std::string path = "ridgeline.db";  // or "none"
+  bool none = false;                  // write nothing down
+  std::string environment_label;      // the user's name for this machine
+  std::string label;                  // of the runs
+};
+// --store: for commands that read.
+void add_store_option(CLI::App& command, StoreOptions& options);
+// --store, --no-store, --env-label, --label: for commands that measure.
+void add_store_options(CLI::App& command, StoreOptions& options);
+
+// For commands that measure, before they begin: throws when the store could not be written. Makes
+// no file.
+void check_store(const StoreOptions& options);
+// For writing; nothing with --no-store or --store none.
+[[nodiscard]] std::optional<Store> open_store(const StoreOptions& options);
+// For reading; throws bad_input when there is none.
+[[nodiscard]] Store read_store(const StoreOptions& options);
+
+// What all runs of one call share: environment (which is added to the store), command, command
+// line, group, label.
+[[nodiscard]] RunRecord begin_record(Store& store, const StoreOptions& options,
+                                     const std::string& command);
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,246 @@
+// All that the store knows of one run.
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/store_figures.h"
+#include "cli/store_output.h"
+#include "lab/store/columns.h"
+#include "lab/store/rows.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kShownSteps = 10;
+
+std::string line(std::string_view name, const std::string& value) {
+  return fmt::format("{:<16}{}\n", name, value);
+}
+
+std::string environment_text(const Store& store, const std::string& key) {
+  for (const EnvironmentRecord& each : store.environments()) {
+    if (each.key != key) continue;
+    std::string text = key;
+    for (const std::string* part : {&each.label, &each.host, &each.cpu, &each.gpus}) {
+      if (!part->empty()) text += ", " + *part;
+    }
+    return text;
+  }
+  return "n/a";
+}
+
+std::string head_text(const Store& store, const RunRecord& run) {
+  const Work& work = run.work;
+  std::string text = line("run", fmt::format("{} ({})", run.id, run.uuid));
+  const auto add = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) text += line(name, value);
+  };
+  add("label", run.label);
+  add("command", run.arguments.empty() ? run.command : run.arguments);
+  add("started", run.started);
+  add("finished", run.finished.empty() ? "n/a" : run.finished);
+  add("status", std::string(name_of(run.status)) + (run.error.empty() ? "" : ": " + run.error));
+  add("environment", environment_text(store, run.environment));
+  add("work", fmt::format("{} of {}, batch {}, {}, {} classes, {}, seed {}", work.kind, work.model,
+                          work.batch, work.image, work.classes, work.precision, run.seed));
+  add("settings", work.settings);
+  add("optimizer", work.optimizer);
+  add("data", work.data + (work.data_samples > 0
+                               ? fmt::format(", {} samples", count_text(work.data_samples))
+                               : ""));
+  add("normalisation", work.normalisation);
+  add("variant", work.variant);
+  add("executor",
+      fmt::format("{} on {}, {} thread{}{}{}", run.executor.backend, run.executor.device,
+                  run.executor.threads, run.executor.threads == 1 ? "" : "s",
+                  run.executor.options.empty() ? "" : ", ", run.executor.options));
+  for (const auto& [name, value] : run.notes) add(name, value);
+  return text;
+}
+
+std::string numbers_text(const RunRecord& run) {
+  if (run.numbers.empty()) return {};
+  TextTable table({"number", "value", "meaning"}, "lrl");
+  for (const auto& [name, value] : run.numbers) {
+    const RegisteredName* known = find_name(number_names(), name);
+    table.add_row({name, with_unit(value, known == nullptr ? "" : known->unit),
+                   known == nullptr ? "" : std::string(known->meaning)});
+  }
+  return '\n' + table.text();
+}
+
+std::string samples_text(const std::vector<Sample>& samples) {
+  TextTable table({"samples", "count", "median", "95% interval", "mean", "deviation", "min", "p5",
+                   "p95", "p99", "max"},
+                  "lrrrrrrrrrr");
+  bool any = false;
+  for (const SampleKind kind : {SampleKind::warmup, SampleKind::measured, SampleKind::split}) {
+    const std::optional<SampleSummary> found = summary_of(samples, kind);
+    if (!found) continue;
+    any = true;
+    const Summary& s = found->summary;
+    table.add_row({std::string(name_of(kind)), count_text(s.count), duration_text(s.median),
+                   fmt::format("{} to {}", duration_text(found->interval.low),
+                               duration_text(found->interval.high)),
+                   duration_text(s.mean), duration_text(s.deviation), duration_text(s.min),
+                   duration_text(found->p5), duration_text(found->p95), duration_text(found->p99),
+                   duration_text(s.max)});
+  }
+  return any ? '\n' + table.text() : "\nno samples\n";
+}
+
+std::string steps_text(std::vector<StepTime> steps) {
+  if (steps.empty()) return {};
+  double total = 0.0;
+  for (const StepTime& step : steps) total += step.seconds;
+  std::sort(steps.begin(), steps.end(),
+            [](const StepTime& a, const StepTime& b) { return a.seconds > b.seconds; });
+  const std::size_t all = steps.size();
+  if (steps.size() > kShownSteps) steps.resize(kShownSteps);
+  TextTable table({"#", "phase", "layer", "ops", "kernel", "time", "share", "GFLOP/s", "GB/s"},
+                  "rllllrrrr");
+  for (const StepTime& step : steps) {
+    const auto rate = [&](std::int64_t amount) {
+      return step.seconds > 0.0
+                 ? fmt::format("{:.2f}", static_cast<double>(amount) / step.seconds / 1e9)
+                 : std::string("n/a");
+    };
+    table.add_row({fmt::format("{}", step.index), step.phase, step.layer, step.ops, step.kernel,
+                   duration_text(step.seconds),
+                   fmt::format("{:.1f}%", total > 0.0 ? 100.0 * step.seconds / total : 0.0),
+                   rate(step.flops), rate(step.bytes_read + step.bytes_written)});
+  }
+  return fmt::format("\nthe longest of {} steps (sum of all {})\n{}", all, duration_text(total),
+                     table.text());
+}
+
+std::string memory_text(const std::vector<MemoryEntry>& memory) {
+  if (memory.empty()) return {};
+  TextTable table({"memory on", "of", "bytes", ""}, "llrl");
+  for (const MemoryEntry& entry : memory) {
+    table.add_row({entry.device, entry.category, bytes_text(entry.bytes), entry.source});
+  }
+  return '\n' + table.text();
+}
+
+std::string sensors_text(const std::vector<Reading>& readings) {
+  if (readings.empty()) return {};
+  TextTable table({"device", "sensor", "readings", "mean", "min", "max", "change"}, "llrrrrr");
+  for (const SensorSummary& sensor : sensors_of(readings)) {
+    table.add_row({sensor.device, sensor.sensor, count_text(sensor.count),
+                   with_unit(sensor.mean, sensor.unit), with_unit(sensor.min, sensor.unit),
+                   with_unit(sensor.max, sensor.unit), with_unit(sensor.change, sensor.unit)});
+  }
+  return '\n' + table.text();
+}
+
+std::string epochs_text(const std::vector<EpochRecord>& epochs) {
+  if (epochs.empty()) return {};
+  const auto or_na = [](const std::optional<double>& value, const char* format) {
+    return value && !std::isnan(*value) ? fmt::format(fmt::runtime(format), *value)
+                                        : std::string("n/a");
+  };
+  TextTable table({"epoch", "train loss", "train accuracy", "test loss", "test accuracy", "time",
+                   "waiting for data", "energy"},
+                  "rrrrrrrr");
+  for (const EpochRecord& epoch : epochs) {
+    table.add_row({fmt::format("{}", epoch.epoch), or_na(epoch.train_loss, "{:.4f}"),
+                   or_na(epoch.train_accuracy, "{:.4f}"), or_na(epoch.test_loss, "{:.4f}"),
+                   or_na(epoch.test_accuracy, "{:.4f}"), duration_text(epoch.seconds),
+                   duration_text(epoch.data_wait_seconds), or_na(epoch.energy_joules, "{:.1f} J")});
+  }
+  return '\n' + table.text();
+}
+
+std::string findings_text(const std::vector<Finding>& findings) {
+  if (findings.empty()) return "\nno findings\n";
+  std::string text = "\n";
+  for (const Finding& finding : findings) {
+    text += fmt::format("{}: {}: {}\n", finding.severity, finding.name, finding.evidence);
+  }
+  return text;
+}
+
+// Fields of a record, missing ones null.
+template <typename Record>
+Json record_json(const Record& record) {
+  Json object = Json::object();
+  visit_fields(record, [&](std::string_view name, const auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_enum_v<Field>) {
+      object[name] = name_of(field);
+    } else if constexpr (std::same_as<Field, std::optional<double>>) {
+      object[name] = field ? Json(*field) : Json(nullptr);
+    } else {
+      object[name] = field;  // what is not a number becomes null
+    }
+  });
+  return object;
+}
+
+template <typename Record>
+Json list_json(const std::vector<Record>& records) {
+  Json list = Json::array();
+  for (const Record& record : records) list.push_back(record_json(record));
+  return list;
+}
+
+Json summary_json(const std::optional<SampleSummary>& found) {
+  if (!found) return nullptr;
+  const Summary& s = found->summary;
+  return {{"count", s.count},
+          {"median_seconds", s.median},
+          {"ci_low_seconds", found->interval.low},
+          {"ci_high_seconds", found->interval.high},
+          {"mean_seconds", s.mean},
+          {"deviation_seconds", s.deviation},
+          {"mad_seconds", s.mad},
+          {"min_seconds", s.min},
+          {"p5_seconds", found->p5},
+          {"p95_seconds", found->p95},
+          {"p99_seconds", found->p99},
+          {"max_seconds", s.max}};
+}
+
+}  // namespace
+
+std::string show_text(const Store& store, const RunRecord& run) {
+  return head_text(store, run) + numbers_text(run) + samples_text(store.samples(run.id)) +
+         steps_text(store.steps(run.id)) + memory_text(store.memory(run.id)) +
+         sensors_text(store.readings(run.id)) + epochs_text(store.epochs(run.id)) +
+         findings_text(store.findings(run.id));
+}
+
+std::string show_json(const Store& store, const RunRecord& run) {
+  Json document = {{"run", run.id}};
+  document.update(record_json(run));
+  document["numbers"] = run.numbers;
+  document["notes"] = run.notes;
+  const std::vector<Sample> samples = store.samples(run.id);
+  document["summary"] = summary_json(summary_of(samples, SampleKind::measured));
+  document["samples"] = list_json(samples);
+  document["steps"] = list_json(store.steps(run.id));
+  document["memory"] = list_json(store.memory(run.id));
+  Json sensors = Json::array();
+  for (const SensorSummary& sensor : sensors_of(store.readings(run.id))) {
+    sensors.push_back({{"device", sensor.device},
+                       {"sensor", sensor.sensor},
+                       {"unit", sensor.unit},
+                       {"readings", sensor.count},
+                       {"mean", sensor.mean},
+                       {"min", sensor.min},
+                       {"max", sensor.max},
+                       {"change", sensor.change}});
+  }
+  document["telemetry"] = std::move(sensors);
+  document["epochs"] = list_json(store.epochs(run.id));
+  document["findings"] = list_json(store.findings(run.id));
+  return document.dump(2) + '\n';
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,206 @@
+#include "cli/train_record.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "cli/bench_matrix.h"
+#include "cli/options.h"
+
+namespace ridgeline::cli {
+namespace {
+
+Work work_of(const TrainConfig& config, const Dataset& data, const std::string& precision) {
+  const ModelConfig& model = config.step.model;
+  std::vector<std::string> settings, variants;
+  for (const auto& [name, value] : model.options) settings.push_back(name + "=" + value);
+  for (const std::string& pattern : config.step.freeze) variants.push_back("freeze=" + pattern);
+  if (config.full_batch) variants.emplace_back("full batch");
+  if (config.crop) variants.emplace_back("crop");
+  if (config.step.label_smoothing > 0.0) {
+    variants.push_back(fmt::format("label-smoothing={}", config.step.label_smoothing));
+  }
+  return {.kind = "training",
+          .model = model.name,
+          .settings = joined(settings, ","),
+          .batch = config.step.batch,
+          .image = ImageSize{model.channels, model.height, model.width}.text(),
+          .classes = model.classes,
+          .precision = precision,
+          .optimizer = optimizer_work(config.step.optimizer),
+          .data = data.name,
+          .data_samples = data.count(),
+          .normalisation = normalisation_text(config.step),
+          .variant = joined(variants, ",")};
+}
+
+}  // namespace
+
+void add_train_record_options(CLI::App& command, TrainRecordOptions& options) {
+  add_store_options(command, options.store);
+  command
+      .add_option("--telemetry", options.telemetry_hz, "Readings of sensors in a second; 0: none")
+      ->capture_default_str();
+}
+
+void check(const TrainRecordOptions& options) {
+  if (!(options.telemetry_hz >= 0.0 && options.telemetry_hz <= 1000.0)) {
+    bad_input("--telemetry {}: must lie between 0 (off) and 1000 readings a second",
+              options.telemetry_hz);
+  }
+  check_store(options.store);
+}
+
+TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, const Split& data,
+                         const std::string& backend, const std::string& precision)
+    : store_(open_store(options.store)),
+      start_(TelemetrySampler::Clock::now()),
+      rate_hz_(options.telemetry_hz) {
+  const TrainConfig& config = trainer.config();
+  const Session& session = trainer.runner().session();
+  const Plan& plan = session.plan(trainer.training_plan());
+  numbers_["setup_seconds"] = trainer.setup_seconds();
+  numbers_["training_flops"] = static_cast<double>(plan.work().flops);
+  numbers_["parameters"] = static_cast<double>(count_parameters(trainer.runner().parameters()));
+  numbers_["planned_bytes"] = static_cast<double>(session.state_bytes() + session.scratch_bytes());
+  if (store_) {
+    RunRecord run = begin_record(*store_, options.store, "train");
+    run.seed = static_cast<std::int64_t>(config.seed);
+    run.work = work_of(config, data.train, precision);
+    run.executor = {backend, session.device().name(), thread_count(),
+                    config.plan.deterministic ? "deterministic" : ""};
+    run_ = store_->begin(run);
+  }
+  if (rate_hz_ > 0.0) {
+    sampler_ = std::make_unique<TelemetrySampler>(all_sensors(), rate_hz_, start_);
+  }
+}
+
+TrainRecord::~TrainRecord() = default;
+
+double TrainRecord::now() const {
+  return std::chrono::duration<double>(TelemetrySampler::Clock::now() - start_).count();
+}
+
+template <typename Body>
+void TrainRecord::writing(Body body) {
+  if (!store_ || !trouble_.empty()) return;
+  try {
+    body();
+  } catch (const Error& error) {
+    trouble_ = error.what();
+  }
+}
+
+void TrainRecord::take_readings() {
+  if (sampler_ == nullptr) return;
+  const std::vector<Reading> fresh = sampler_->take();
+  readings_.insert(readings_.end(), fresh.begin(), fresh.end());
+  if (!fresh.empty()) writing([&] { store_->add(run_, std::span(fresh)); });
+}
+
+std::optional<double> TrainRecord::energy(double from, double to) const {
+  std::set<std::string> devices;
+  for (const Reading& reading : readings_) devices.insert(reading.device);
+  std::optional<double> total;
+  for (const std::string& device : devices) {
+    const auto joules = energy_between(readings_, device, from, to);
+    if (joules) total = total.value_or(0.0) + *joules;
+  }
+  return total;
+}
+
+void TrainRecord::add(const EpochResult& epoch) {
+  take_readings();
+  EpochRecord record;
+  record.epoch = epoch.epoch;
+  record.train_loss = epoch.train_loss;
+  record.train_accuracy = epoch.train_accuracy;
+  record.test_loss = epoch.test_loss;
+  record.test_accuracy = epoch.test_accuracy;
+  record.samples = epoch.samples;
+  record.seconds = epoch.seconds;
+  record.data_wait_seconds = epoch.data_wait_seconds;
+  record.evaluation_seconds = epoch.evaluation_seconds;
+  const double end = now() - epoch.evaluation_seconds;
+  record.energy_joules = energy(end - epoch.seconds, end);
+  epochs_.push_back(record);
+  writing([&] { store_->add(run_, std::span<const EpochRecord>(&record, 1)); });
+}
+
+std::optional<double> TrainRecord::joules_per_sample() const {
+  double joules = 0.0;
+  std::int64_t samples = 0;
+  for (const EpochRecord& epoch : epochs_) {
+    if (!epoch.energy_joules) continue;
+    joules += *epoch.energy_joules;
+    samples += epoch.samples;
+  }
+  if (samples == 0) return std::nullopt;
+  return joules / static_cast<double>(samples);
+}
+
+std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::string& error) {
+  if (sampler_ != nullptr) sampler_->stop();
+  take_readings();
+  std::vector<Finding> findings = findings_of(readings_);
+  // An epoch stands for its steps: its wait is the sum of theirs.
+  std::vector<Sample> waits;
+  double seconds = 0.0, waited = 0.0;
+  std::int64_t samples = 0;
+  for (const EpochRecord& epoch : epochs_) {
+    Sample sample;
+    sample.wall_seconds = epoch.seconds;
+    sample.data_wait_seconds = epoch.data_wait_seconds;
+    waits.push_back(sample);
+    seconds += epoch.seconds;
+    waited += epoch.data_wait_seconds;
+    samples += epoch.samples;
+  }
+  for (Finding& finding : loader_findings(waits)) {
+    if (finding.name == "loader-bound") findings.push_back(std::move(finding));
+  }
+  const auto set = [&](const char* name, const std::optional<double>& value) {
+    if (value) numbers_[name] = *value;
+  };
+  set("first_step_seconds", result.first_step_seconds);
+  if (seconds > 0.0) {
+    set("samples_per_second", static_cast<double>(samples) / seconds);
+    set("data_wait_share", waited / seconds);
+  }
+  if (!epochs_.empty()) set("final_loss", epochs_.back().train_loss);
+  set("final_test_accuracy", result.final_test_accuracy);
+  for (const EpochRecord& epoch : epochs_) {
+    if (epoch.test_accuracy) {
+      numbers_["best_test_accuracy"] =
+          std::max(numbers_["best_test_accuracy"], *epoch.test_accuracy);
+    }
+  }
+  set("energy_joules_per_sample", joules_per_sample());
+  std::map<std::string, std::string> notes;
+  if (sampler_ != nullptr) {
+    set("telemetry_rate_hz", rate_hz_);
+    set("telemetry_overhead_share", sampler_->overhead().share);
+    std::string missing;
+    for (const MissingSensor& sensor : sampler_->missing()) {
+      missing += fmt::format("{}{} {}: {}", missing.empty() ? "" : "; ", sensor.device,
+                             sensor.sensor, sensor.reason);
+    }
+    if (!missing.empty()) notes["missing_sensors"] = missing;
+  }
+  const RunStatus status = !error.empty()       ? RunStatus::failed
+                           : result.interrupted ? RunStatus::interrupted
+                                                : RunStatus::complete;
+  writing([&] {
+    if (!findings.empty()) store_->add(run_, std::span<const Finding>(findings));
+    store_->finish(run_, status, error, numbers_, notes);
+  });
+  return findings;
+}
+
+}  // namespace ridgeline::cli

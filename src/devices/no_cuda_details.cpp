@@ -1,0 +1,7 @@
+#include "devices/gpu_details.h"
+
+namespace ridgeline {
+
+GpuDetails gpu_details(int) { return {}; }
+
+}  // namespace ridgeline

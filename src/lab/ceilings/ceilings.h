@@ -1,0 +1,67 @@
+#pragma once
+
+// Ceilings: what this machine was measured to do at most, the roofs of the roofline. Each is the
+// median of some repeats with their range; `high` is the roof, because a roof is what can be
+// reached at all. Fields by kind:
+//   compute    subject fp32 fp64 tf32 bf16 fp16; path scalar sse4 avx2 avx512, or cuda core,
+//   tensor;
+//              scope one core, all cores, device; FLOP/s
+//   bandwidth  subject L1 L2 L3 memory; path read write copy triad; B/s; capacity_bytes: the
+//   level's
+//              bytes within that scope. Bytes are those that a program reads and writes, as STREAM
+//              counts: lines fetched because a store will overwrite them do not count
+//   latency    subject kernel launch, graph node, synchronise; on the cpu fork-join; s
+//   transfer   subject to device, from device; path pageable, pinned; B/s
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "devices/device.h"
+#include "lab/store/records.h"
+#include "lab/store/store.h"
+
+namespace ridgeline {
+
+// How much trouble is taken.
+struct CeilingEffort {
+  int repeats = 9;                // of each measurement, at least 5
+  double repeat_seconds = 0.008;  // each, at least
+  // Bytes of the arrays that stand for memory; 0: four times the last cache.
+  std::int64_t memory_bytes = 0;
+};
+
+// Called before each measurement.
+using CeilingProgress =
+    std::function<void(std::int64_t done, std::int64_t total, const std::string& what)>;
+
+// Everything about one device, "cpu" or "cuda:0", with the data sheet's figures where the device is
+// known (hardware.h). Takes about 20 s on two cores, less on a GPU; nothing else should run
+// meanwhile. Throws bad_input for a device that cannot be used here.
+[[nodiscard]] std::vector<Ceiling> measure_ceilings(const std::string& device,
+                                                    const CeilingProgress& progress = {},
+                                                    const CeilingEffort& effort = {});
+
+// The stored ones of an environment that the store knows; measured and stored where there are none.
+[[nodiscard]] std::vector<Ceiling> known_or_measured(Store& store, const std::string& environment,
+                                                     const std::string& device,
+                                                     const CeilingProgress& progress = {});
+
+namespace ceilings {
+
+// One without figures yet.
+[[nodiscard]] Ceiling ceiling_named(std::string device, std::string kind, std::string subject,
+                                    std::string path, std::string scope, std::string unit);
+// Median and range of the repeats.
+void set_values(Ceiling& ceiling, std::span<const double> repeats);
+
+[[nodiscard]] std::vector<Ceiling> measure_cpu(const CeilingProgress& progress,
+                                               const CeilingEffort& effort);
+// REQUIRES: a graphics processor.
+[[nodiscard]] std::vector<Ceiling> measure_cuda(Device& device, const CeilingProgress& progress,
+                                                const CeilingEffort& effort);
+
+}  // namespace ceilings
+}  // namespace ridgeline

@@ -1,0 +1,308 @@
+// The ceilings of the CPU: arithmetic by instruction set, bandwidth by memory level, on one core
+// and on all.
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "lab/ceilings/ceilings.h"
+#include "lab/ceilings/cpu_levels.h"
+#include "lab/ceilings/cpu_loops.h"
+#include "lab/ceilings/hardware.h"
+#include "lab/stats/summary.h"
+
+namespace ridgeline::ceilings {
+namespace {
+
+// All cores whatever --threads says, one where one is asked for; as before at the end.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_(thread_count()) { set_thread_count(threads); }
+  ~ThreadCount() { set_thread_count(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+struct Scope {
+  const char* name;
+  int threads;
+};
+
+// Memory that lies in large pages where the system has them: the time of page walks is not the
+// memory's.
+class Pages {
+ public:
+  explicit Pages(std::size_t bytes) : bytes_(bytes) {
+    data_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) fail("no {} bytes of memory to measure its bandwidth with", bytes);
+    (void)madvise(data_, bytes, MADV_HUGEPAGE);
+  }
+  ~Pages() { (void)munmap(data_, bytes_); }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+template <typename Body>
+double seconds_of(Body&& body) {
+  const auto start = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// How many turns take `seconds`. run(turns) runs them on all threads.
+template <typename Run>
+std::int64_t turns_for(double seconds, Run&& run) {
+  run(1);  // first touches
+  for (std::int64_t turns = 1;; turns *= 4) {
+    const double taken = seconds_of([&] { run(turns); });
+    if (taken >= seconds / 4 || turns > (std::int64_t{1} << 40)) {
+      return std::max<std::int64_t>(
+          1, static_cast<std::int64_t>(std::ceil(static_cast<double>(turns) * seconds / taken)));
+    }
+  }
+}
+
+// The mean over the threads.
+std::optional<double> mhz_of_threads() {
+  std::vector<double> clocks(static_cast<std::size_t>(thread_count()), 0.0);
+  parallel([&](int thread, int) {
+    clocks[static_cast<std::size_t>(thread)] = effective_mhz().value_or(0.0);
+  });
+  double sum = 0.0;
+  for (const double mhz : clocks) sum += mhz;
+  if (sum <= 0.0) return std::nullopt;
+  return sum / static_cast<double>(clocks.size());
+}
+
+// Times run(turns) again and again, and the clock right after each; `amount` is what a turn does.
+template <typename Run>
+void repeat(Ceiling& ceiling, int repeats, std::int64_t turns, double amount, Run&& run) {
+  std::vector<double> rates, clocks;
+  const auto note_clock = [&] {
+    if (const std::optional<double> mhz = mhz_of_threads()) clocks.push_back(*mhz);
+  };
+  note_clock();
+  for (int i = 0; i < repeats; ++i) {
+    const double seconds = seconds_of([&] { run(turns); });
+    rates.push_back(amount * static_cast<double>(turns) / seconds);
+    note_clock();
+  }
+  set_values(ceiling, rates);
+  if (!clocks.empty()) ceiling.clock_mhz = median_interval(clocks).median;
+}
+
+Ceiling measure_fma(const FmaLoop& loop, const Scope& scope, const CeilingEffort& effort) {
+  Ceiling ceiling = ceiling_named("cpu", "compute", loop.dtype, loop.path, scope.name, "FLOP/s");
+  const ThreadCount threads(scope.threads);
+  const auto run = [&](std::int64_t rounds) {
+    parallel([&](int, int) {
+      volatile double result = loop.run(rounds);
+      (void)result;
+    });
+  };
+  const std::int64_t rounds = turns_for(effort.repeat_seconds, run);
+  repeat(ceiling, effort.repeats, rounds, loop.flops_per_round * scope.threads, run);
+  return ceiling;
+}
+
+// Three arrays for each thread, which lies on its own pages.
+class ArraysOfThreads {
+ public:
+  ArraysOfThreads(int threads, std::int64_t set_bytes)
+      : part_(round_up(set_bytes + 3 * (kAliasing + kApart), kPage)),
+        pages_(static_cast<std::size_t>(part_ * threads + kPage)) {}
+
+  // Of a working set of `set_bytes`, when `used` of the three are touched.
+  [[nodiscard]] StreamArrays of(int thread, std::int64_t set_bytes, int used) const {
+    const std::int64_t count =
+        std::max<std::int64_t>(1, set_bytes / used / kFloat / kStreamStep) * kStreamStep;
+    auto* base = reinterpret_cast<float*>(pages_.data() + part_ * thread);
+    // Equal low bits of addresses that are read and written together would make loads wait for
+    // stores that they do not depend on.
+    const std::int64_t step = round_up(count * kFloat, kAliasing) + kApart;
+    StreamArrays arrays{.a = base, .b = base, .c = base, .count = count};
+    if (used > 1) arrays.b = base + step / kFloat;
+    if (used > 2) arrays.c = base + 2 * step / kFloat;
+    return arrays;
+  }
+
+ private:
+  static constexpr std::int64_t kFloat = sizeof(float);
+  static constexpr std::int64_t kPage = std::int64_t{2} << 20;
+  static constexpr std::int64_t kAliasing = 4096, kApart = 1024 + 2 * kAliasing;
+  static std::int64_t round_up(std::int64_t bytes, std::int64_t multiple) {
+    return (bytes + multiple - 1) / multiple * multiple;
+  }
+
+  std::int64_t part_;
+  Pages pages_;
+};
+
+// One way to make a pass over one working set.
+struct StreamTrial {
+  const StreamLoop* loop = nullptr;
+  std::int64_t set_bytes = 0;
+};
+
+class StreamMeasurement {
+ public:
+  StreamMeasurement(const std::vector<StreamLoop>& loops, const MemoryLevel& level,
+                    const Scope& scope, const CeilingEffort& effort)
+      : loops_(loops),
+        level_(level),
+        scope_(scope),
+        effort_(effort),
+        arrays_(scope.threads, level.sets.front()) {
+    // Every page is touched by the thread that will use it.
+    const ThreadCount threads(scope_.threads);
+    parallel([&](int thread, int) {
+      const StreamArrays own = arrays_.of(thread, level_.sets.front(), 1);
+      std::fill(own.a, own.a + own.count, 1.0F);
+    });
+  }
+
+  Ceiling measure(const std::string& path) {
+    Ceiling ceiling = ceiling_named("cpu", "bandwidth", level_.name, path, scope_.name, "B/s");
+    ceiling.capacity_bytes = level_.capacity;
+    const ThreadCount threads(scope_.threads);
+    const std::vector<StreamTrial> trials = trials_of(path);
+    const StreamTrial* fastest = &trials.front();
+    std::int64_t passes = 1;
+    double best = 0.0;
+    // A roof is what the best way reaches: each is tried, the fastest is measured.
+    for (const StreamTrial& trial : trials) {
+      const auto run = [&](std::int64_t n) { run_trial(trial, n); };
+      const std::int64_t needed = turns_for(effort_.repeat_seconds, run);
+      double rate = 0.0;
+      for (int i = 0; i < (trials.size() > 1 ? 2 : 0); ++i) {
+        const double taken = seconds_of([&] { run(needed); });
+        rate = std::max(rate, bytes_of(trial) * static_cast<double>(needed) / taken);
+      }
+      if (rate < best) continue;
+      best = rate;
+      fastest = &trial;
+      passes = needed;
+    }
+    repeat(ceiling, effort_.repeats, passes, bytes_of(*fastest),
+           [&](std::int64_t n) { run_trial(*fastest, n); });
+    return ceiling;
+  }
+
+ private:
+  [[nodiscard]] std::vector<StreamTrial> trials_of(const std::string& path) const {
+    const bool near = level_.name == "L1" || level_.name == "L2";
+    std::vector<StreamTrial> trials;
+    for (const StreamLoop& loop : loops_) {
+      if (loop.path != path || (loop.for_memory && near)) continue;
+      for (const std::int64_t bytes : level_.sets) {
+        // Stores past the caches have nothing to gain from a smaller part of one.
+        if (loop.for_memory && bytes != level_.sets.front()) continue;
+        trials.push_back({&loop, bytes});
+      }
+    }
+    return trials;
+  }
+
+  // Of one pass of all threads, read and written.
+  [[nodiscard]] double bytes_of(const StreamTrial& trial) const {
+    const StreamArrays arrays = arrays_.of(0, trial.set_bytes, trial.loop->arrays);
+    return static_cast<double>(arrays.count) * sizeof(float) * trial.loop->arrays * scope_.threads;
+  }
+
+  void run_trial(const StreamTrial& trial, std::int64_t passes) const {
+    parallel([&](int thread, int) {
+      trial.loop->run(arrays_.of(thread, trial.set_bytes, trial.loop->arrays), passes);
+    });
+  }
+
+  const std::vector<StreamLoop>& loops_;
+  const MemoryLevel& level_;
+  Scope scope_;
+  const CeilingEffort& effort_;
+  ArraysOfThreads arrays_;
+};
+
+// From one parallel loop to the next with nothing in them: what a step costs on several threads
+// whatever it computes.
+Ceiling measure_fork_join(const Scope& scope, const CeilingEffort& effort) {
+  Ceiling ceiling = ceiling_named("cpu", "latency", "fork-join", "", scope.name, "s");
+  const ThreadCount threads(scope.threads);
+  const auto run = [](std::int64_t turns) {
+    for (std::int64_t i = 0; i < turns; ++i) parallel([](int, int) {});
+  };
+  const std::int64_t turns = turns_for(effort.repeat_seconds, run);
+  std::vector<double> seconds;
+  for (int i = 0; i < effort.repeats; ++i) {
+    seconds.push_back(seconds_of([&] { run(turns); }) / static_cast<double>(turns));
+  }
+  set_values(ceiling, seconds);
+  return ceiling;
+}
+
+constexpr const char* kPaths[] = {"read", "write", "copy", "triad"};
+
+}  // namespace
+
+std::vector<Ceiling> measure_cpu(const CeilingProgress& progress, const CeilingEffort& effort) {
+  const Environment env = read_environment();
+  const ThreadCount all(0);
+  std::vector<Scope> scopes = {{"one core", 1}, {"all cores", thread_count()}};
+  const std::vector<FmaLoop> fmas = fma_loops();
+  const std::vector<StreamLoop> loops = stream_loops();
+  std::vector<std::vector<MemoryLevel>> levels;
+  std::size_t total = scopes.size() * fmas.size() + 1;
+  for (const Scope& scope : scopes) {
+    levels.push_back(memory_levels(env, scope.threads, effort.memory_bytes));
+    total += levels.back().size() * std::size(kPaths);
+  }
+  std::vector<Ceiling> found;
+  const auto announce = [&](const std::string& what) {
+    if (progress) {
+      progress(static_cast<std::int64_t>(found.size()), static_cast<std::int64_t>(total), what);
+    }
+  };
+  const std::optional<KnownCpu> known = known_cpu(read_cpu_identity());
+  for (const Scope& scope : scopes) {
+    for (const FmaLoop& loop : fmas) {
+      announce(fmt::format("{} {} on {}", loop.path, loop.dtype, scope.name));
+      found.push_back(measure_fma(loop, scope, effort));
+      Ceiling& ceiling = found.back();
+      if (known && loop.fused && loop.path != "scalar" && ceiling.clock_mhz) {
+        const int cores = env.cores > 0 ? std::min(scope.threads, env.cores) : scope.threads;
+        ceiling.datasheet =
+            flops_per_cycle(*known, loop.bits, loop.dtype) * cores * *ceiling.clock_mhz * 1e6;
+      }
+    }
+  }
+  for (std::size_t s = 0; s < scopes.size(); ++s) {
+    for (const MemoryLevel& level : levels[s]) {
+      StreamMeasurement measurement(loops, level, scopes[s], effort);
+      for (const char* path : kPaths) {
+        announce(fmt::format("{} {} on {}", level.name, path, scopes[s].name));
+        found.push_back(measurement.measure(path));
+        if (known && level.name == "memory" && s == 1 && known->memory_bytes_per_second) {
+          found.back().datasheet = *known->memory_bytes_per_second * std::max(env.sockets, 1);
+        }
+      }
+    }
+  }
+  announce(fmt::format("fork-join on {}", scopes.back().name));
+  found.push_back(measure_fork_join(scopes.back(), effort));
+  return found;
+}
+
+}  // namespace ridgeline::ceilings

@@ -1,0 +1,24 @@
+#pragma once
+
+// What two runs have in common: only runs of the same work may be held against each other.
+
+#include <string>
+#include <vector>
+
+#include "lab/store/records.h"
+
+namespace ridgeline {
+
+// One field that differs.
+struct Difference {
+  std::string field, a, b;
+  [[nodiscard]] std::string text() const;  // "batch: 64 against 128"
+};
+
+[[nodiscard]] std::vector<Difference> differences(const Work& a, const Work& b);
+[[nodiscard]] std::vector<Difference> differences(const Executor& a, const Executor& b);
+
+// Whether one run is a repetition of the other: the same work, executor and environment.
+[[nodiscard]] bool repeats(const RunRecord& a, const RunRecord& b);
+
+}  // namespace ridgeline

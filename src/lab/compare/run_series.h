@@ -1,0 +1,28 @@
+#pragma once
+
+// The measured iterations of one run as the comparison takes them.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lab/store/records.h"
+
+namespace ridgeline {
+
+struct RunSeries {
+  std::vector<double> seconds;        // in the order of measuring
+  std::vector<std::int64_t> turn;     // process and block in one number
+  std::vector<std::int64_t> process;  // of each
+  std::vector<double> at_seconds;     // since the measuring began
+};
+
+// Of the samples of kind `measured`, each time multiplied by `scale`.
+[[nodiscard]] RunSeries run_series(std::span<const Sample> samples, double scale = 1.0);
+
+// The turns that both runs have, when these took turns with each other: turn n of each was over
+// before turn n + 1 of either began. Empty when they did not: then turns of the same number have
+// nothing in common.
+[[nodiscard]] std::vector<std::int64_t> shared_turns(const RunSeries& a, const RunSeries& b);
+
+}  // namespace ridgeline

@@ -1,0 +1,40 @@
+#pragma once
+
+// Two runs of a store held against each other: all that the store knows goes into one answer.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/compare/alike.h"
+#include "lab/compare/gap.h"
+#include "lab/compare/verdict.h"
+#include "lab/store/store.h"
+
+namespace ridgeline {
+
+struct RunComparison {
+  RunRecord a, b;
+  std::vector<Difference> work;      // not empty: unlike work, compared all the same
+  std::vector<Difference> executor;  // what is compared
+  bool per_sample = false;           // other batches: times are of one sample, not of an iteration
+  Comparison result;
+  std::optional<NoiseFloor> floor;
+  GapLedger gap;
+  std::vector<std::string> warnings;
+  std::vector<Finding> findings_a, findings_b;
+};
+
+// Throws bad_input for runs without measured iterations, and for unlike work unless `force`.
+[[nodiscard]] RunComparison compare_runs(const Store& store, const RunRecord& a, const RunRecord& b,
+                                         VerdictOptions options, bool force);
+
+// One run by its name as Store::run takes it, or the newest that fits conditions: "backend=native",
+// "model=mlp,backend=auto,label=before". Known: command, group, label, model, backend, device,
+// environment.
+[[nodiscard]] RunRecord find_run(const Store& store, const std::string& name);
+
+// The runs of one call, oldest first, by the first letters of its uuid; "last": of the newest.
+[[nodiscard]] std::vector<RunRecord> runs_of_call(const Store& store, const std::string& name);
+
+}  // namespace ridgeline

@@ -1,0 +1,56 @@
+#pragma once
+
+// Is B faster than A? The ratio of the medians, an interval for it, and one of four answers.
+// docs/method-compare.md tells the method and why.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lab/compare/noise.h"
+#include "lab/compare/run_series.h"
+
+namespace ridgeline {
+
+enum class Verdict {
+  faster,     // B takes less time: the interval lies below 1, the ratio beyond the margin
+  slower,     // B takes more time, likewise
+  same,       // the whole interval lies within the margin around 1
+  undecided,  // neither is shown
+};
+[[nodiscard]] std::string_view name_of(Verdict verdict);
+
+struct VerdictOptions {
+  double margin = 0.02;  // differences up to this do not matter
+  double alpha = 0.01;   // the interval misses the true ratio in this share of comparisons
+  // Whether both were measured in one call. Then turns that they took with each other are drawn
+  // together, and no variation from run to run is added.
+  bool side_by_side = false;
+};
+
+struct Comparison {
+  Verdict verdict = Verdict::undecided;
+  double ratio = 1.0;            // of B's median time to A's: above 1, B is slower
+  double low = 0.0, high = 0.0;  // holds the true ratio with confidence 1 - alpha
+  double median_a = 0.0, median_b = 0.0;
+  std::int64_t samples_a = 0, samples_b = 0;
+  std::int64_t units_a = 0, units_b = 0;  // that were drawn: blocks, or what takes their place
+  bool paired = false;                    // turns of A and B were drawn together
+  // Relative standard deviations of the ratio: from the blocks inside the runs, beyond that from
+  // process to process, and from run to run. Nothing: unknown (one process; no A/A runs), or not
+  // added (side by side).
+  double within = 0.0;
+  std::optional<double> between_processes, between_runs;
+  std::string reason;  // one sentence
+};
+
+// REQUIRES: at least one sample each, all positive; margin > 0; 0 < alpha < 1.
+[[nodiscard]] Comparison compare(const RunSeries& a, const RunSeries& b,
+                                 const VerdictOptions& options,
+                                 const std::optional<NoiseFloor>& floor = std::nullopt);
+
+// The answer for an interval; what compare() does at its end.
+[[nodiscard]] Verdict verdict_of(double ratio, double low, double high, double margin);
+
+}  // namespace ridgeline

@@ -1,0 +1,114 @@
+#include "lab/measure/peer_step.h"
+
+#include "base/error.h"
+#include "lab/measure/plan_timer.h"
+#include "train/step_runner.h"
+
+namespace ridgeline {
+namespace {
+
+// A framework keeps what our plans compute in place, and itself. Only a guess, for the question
+// which candidates fit into memory together.
+constexpr std::int64_t kFrameworkBytes = std::int64_t{500} << 20;
+constexpr std::int64_t kPeerFactor = 2;
+
+std::int64_t likely_bytes(const PeerStepConfig& config) {
+  StepRunner dry(*config.device, without_search(config.ours, *config.device));
+  (void)(config.peer_work.inference ? dry.add_evaluation(config.peer_work.step)
+                                    : dry.add_training(config.peer_work.step));
+  return kPeerFactor * dry.bytes() + kFrameworkBytes;
+}
+
+std::string versions_text(const PeerAvailability& about) {
+  std::string text;
+  for (const auto& [name, version] : about.versions) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, version);
+  }
+  return text;
+}
+
+class PeerStep final : public MeasuredStep {
+ public:
+  explicit PeerStep(PeerStepConfig config) : config_(std::move(config)) {
+    const PeerAvailability about = peer_availability(config_.name, config_.options);
+    if (!about.available) {
+      bad_input("{} cannot run here: {}", config_.name.text(), about.reason);
+    }
+    subject_ = {config_.work, config_.executor, likely_bytes(config_)};
+  }
+
+  [[nodiscard]] const Subject& subject() const override { return subject_; }
+
+  Preparation prepare() override {
+    peer_.emplace(config_.name, config_.options);
+    const PeerFiles files(config_.peer_work.step, *config_.data, config_.seed);
+    const PeerSetup setup = peer_->prepare(config_.peer_work, files);
+    const std::vector<double> theirs = peer_->losses(kParitySteps);
+    const std::vector<double> ours =
+        our_losses(config_.peer_work, config_.ours, *config_.device, *config_.data, config_.seed,
+                   files.batches(), static_cast<std::int64_t>(theirs.size()));
+    parity_ = check_parity(ours, theirs, config_.peer_work.step.precision);
+    return {setup.seconds, setup.compile_seconds};
+  }
+
+  void run(std::int64_t count, const std::function<bool(const Iteration&)>& see) override {
+    const std::vector<Sample> samples = peer_->step(count);
+    double ago = 0.0;
+    for (const Sample& sample : samples) ago += sample.wall_seconds;
+    for (const Sample& sample : samples) {
+      ago -= sample.wall_seconds;
+      Iteration iteration;
+      iteration.ended_ago_seconds = ago;
+      iteration.wall_seconds = sample.wall_seconds;
+      iteration.device_seconds = sample.device_seconds;
+      iteration.upload_seconds = sample.upload_seconds;
+      (void)see(iteration);
+    }
+  }
+
+  [[nodiscard]] std::optional<SplitIteration> run_split() override {
+    if (config_.peer_work.inference) return std::nullopt;
+    const std::vector<Sample> samples = peer_->step(1, SampleKind::split);
+    if (samples.empty() || !samples[0].forward_seconds) return std::nullopt;
+    return SplitIteration{samples[0].wall_seconds, *samples[0].forward_seconds,
+                          samples[0].backward_seconds.value_or(0.0),
+                          samples[0].optimizer_seconds.value_or(0.0)};
+  }
+
+  [[nodiscard]] StepDetails details(bool timed) override {
+    (void)timed;
+    StepDetails details;
+    details.notes["peer_version"] = versions_text(peer_->about());
+    details.notes["parity"] = parity_.text;
+    details.numbers["parity_max_difference"] = parity_.worst;
+    if (parity_.finding) details.findings.push_back(*parity_.finding);
+    const PeerMemory memory = peer_->memory();
+    const std::string& device = config_.executor.device;
+    details.memory.push_back({"cpu", "peer process", "measured", memory.peak_rss_bytes});
+    if (memory.peak_bytes) {
+      details.memory.push_back({device, "peer tensors", "measured", *memory.peak_bytes});
+    }
+    if (memory.reserved_bytes) {
+      details.memory.push_back({device, "peer allocator", "measured", *memory.reserved_bytes});
+    }
+    details.numbers["peak_memory_bytes"] =
+        static_cast<double>(memory.peak_bytes.value_or(memory.peak_rss_bytes));
+    return details;
+  }
+
+  void close() override { peer_.reset(); }
+
+ private:
+  PeerStepConfig config_;
+  Subject subject_;
+  std::optional<Peer> peer_;
+  PeerParity parity_;
+};
+
+}  // namespace
+
+std::unique_ptr<MeasuredStep> make_peer_step(PeerStepConfig config) {
+  return std::make_unique<PeerStep>(std::move(config));
+}
+
+}  // namespace ridgeline

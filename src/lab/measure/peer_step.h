@@ -1,0 +1,29 @@
+#pragma once
+
+// A step of another framework in a process of its own, measured beside ours.
+
+#include <memory>
+
+#include "lab/measure/measured_step.h"
+#include "lab/peers/parity.h"
+#include "lab/peers/peer.h"
+
+namespace ridgeline {
+
+struct PeerStepConfig {
+  Work work;
+  Executor executor;
+  PeerName name;
+  PeerOptions options;
+  PeerWork peer_work;
+  // Who computes the losses that the peer's are held against, and where.
+  PlanRequest ours;
+  std::shared_ptr<Device> device;
+  std::shared_ptr<const Dataset> data;  // in memory, at least a batch
+  std::uint64_t seed = 0;
+};
+
+// Asks whether the peer can run here; throws bad_input with the reason where it cannot.
+[[nodiscard]] std::unique_ptr<MeasuredStep> make_peer_step(PeerStepConfig config);
+
+}  // namespace ridgeline

@@ -1,0 +1,84 @@
+#include "lab/measure/plan_timer.h"
+
+#include <chrono>
+
+#include "lab/measure/provider_shares.h"
+#include "lab/step_times.h"
+
+namespace ridgeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+bool searches(const PlanRequest& request) {
+  return request.backend == "auto" || request.backend == "cudnn";
+}
+
+PlanRequest without_search(PlanRequest request, const Device& device) {
+  if (request.backend == "auto") request.backend = device.kind() == "cpu" ? "native" : "cuda";
+  return request;
+}
+
+Iteration time_one(Device& device, const std::function<void()>& launch) {
+  device.synchronize();
+  Iteration iteration;
+  const Clock::time_point start = Clock::now();
+  if (device.queue() == nullptr) {
+    launch();
+    device.synchronize();
+  } else {
+    iteration.device_seconds = device.time(launch);
+  }
+  iteration.wall_seconds = seconds_since(start);
+  return iteration;
+}
+
+std::optional<Iteration> time_queued(Device& device, std::int64_t count,
+                                     const std::function<void()>& launch) {
+  if (device.queue() == nullptr) return std::nullopt;
+  device.synchronize();
+  const auto iterations = static_cast<double>(count);
+  const Clock::time_point start = Clock::now();
+  const double seconds = device.time([&] {
+    for (std::int64_t i = 0; i < count; ++i) launch();
+  });
+  Iteration iteration;
+  iteration.device_seconds = seconds / iterations;
+  iteration.wall_seconds = seconds_since(start) / iterations;
+  return iteration;
+}
+
+StepDetails plan_details(Session& session, Session::PlanId id, bool timed) {
+  const Plan& plan = session.plan(id);
+  StepDetails details;
+  std::int64_t flops = 0, bytes_read = 0, bytes_written = 0;
+  for (const Step& step : plan.steps) {
+    details.kernels.push_back(step.kernel_name());
+    flops += step.boundary.flops;
+    bytes_read += step.boundary.bytes_read;
+    bytes_written += step.boundary.bytes_written;
+  }
+  details.numbers["executed_flops"] = static_cast<double>(flops);
+  details.numbers["plan_bytes_read"] = static_cast<double>(bytes_read);
+  details.numbers["plan_bytes_written"] = static_cast<double>(bytes_written);
+  details.numbers["plan_steps"] = static_cast<double>(plan.steps.size());
+  details.numbers["planned_bytes"] =
+      static_cast<double>(session.state_bytes() + session.scratch_bytes());
+  if (const auto runtime = session.device().runtime_memory()) {
+    details.numbers["runtime_memory_bytes"] = static_cast<double>(*runtime);
+  }
+  if (!timed) return details;
+  const StepMeasurement measured = measure_steps(session, id);
+  details.steps = step_times(plan, session.device(), measured.seconds);
+  details.numbers["step_sum_seconds"] = measured.sum();
+  details.notes["providers"] = text_of(provider_shares(details.steps));
+  return details;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,134 @@
+#include "lab/measure/telemetry_watch.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "lab/measure/blocks.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr double kShortestForEnergy = 0.05;  // seconds; shorter turns tell nothing
+
+}  // namespace
+
+TelemetryWatch::TelemetryWatch(MeasureSink& next, std::unique_ptr<TelemetrySampler> sampler,
+                               double rate_hz, std::vector<Subject> subjects)
+    : next_(next),
+      sampler_(std::move(sampler)),
+      rate_hz_(rate_hz),
+      subjects_(std::move(subjects)) {}
+
+void TelemetryWatch::group_begun(double now) {
+  group_start_ = now;
+  (void)sampler_->take();
+  all_.clear();
+  given_ = 0;
+  tracks_.clear();
+  last_.reset();
+  next_.group_begun(now);
+}
+
+TelemetryWatch::Track& TelemetryWatch::track(std::size_t candidate) {
+  for (Track& known : tracks_) {
+    if (known.candidate == candidate) return known;
+  }
+  tracks_.push_back({.candidate = candidate, .turns = {}, .readings = {}});
+  return tracks_.back();
+}
+
+void TelemetryWatch::take() {
+  for (Reading& reading : sampler_->take()) {
+    reading.at_seconds -= group_start_;
+    all_.push_back(std::move(reading));
+  }
+}
+
+void TelemetryWatch::measured(std::size_t candidate, std::span<const Sample> samples) {
+  next_.measured(candidate, samples);
+  if (samples.empty()) return;
+  Turn turn{samples.front().at_seconds, 0.0, 0};
+  for (const Sample& sample : samples) {
+    const std::int64_t iterations = sample.kind == SampleKind::queued ? kFixedTurn : 1;
+    turn.iterations += iterations;
+    turn.to = std::max(turn.to,
+                       sample.at_seconds + static_cast<double>(iterations) * sample.wall_seconds);
+  }
+  Track& track_of = track(candidate);
+  const bool split = samples.front().kind == SampleKind::split;
+  if (!split && last_ == candidate && !track_of.turns.empty()) {
+    track_of.turns.back().to = turn.to;
+    track_of.turns.back().iterations += turn.iterations;
+  } else if (!split) {
+    track_of.turns.push_back(turn);
+  }
+  last_ = candidate;
+  take();
+  std::vector<Reading> during;
+  for (; given_ < all_.size(); ++given_) {
+    const Reading& reading = all_[given_];
+    if (reading.at_seconds >= turn.from && reading.at_seconds <= turn.to) {
+      during.push_back(reading);
+    }
+  }
+  if (during.empty()) return;
+  track_of.readings.insert(track_of.readings.end(), during.begin(), during.end());
+  next_.readings(candidate, during);
+}
+
+void TelemetryWatch::add_energy(const Track& of, StepDetails& details) const {
+  std::vector<std::string> devices;
+  for (const Reading& reading : all_) {
+    if (std::find(devices.begin(), devices.end(), reading.device) == devices.end()) {
+      devices.push_back(reading.device);
+    }
+  }
+  double total = 0.0, seconds = 0.0;
+  std::int64_t iterations = 0;
+  bool any = false;
+  for (const std::string& device : devices) {
+    double joules = 0.0, device_seconds = 0.0;
+    std::int64_t device_iterations = 0;
+    for (const Turn& turn : of.turns) {
+      if (turn.to - turn.from < kShortestForEnergy) continue;
+      const auto energy = energy_between(all_, device, turn.from, turn.to);
+      if (!energy) continue;
+      joules += *energy;
+      device_seconds += turn.to - turn.from;
+      device_iterations += turn.iterations;
+    }
+    if (device_iterations == 0) continue;
+    any = true;
+    total += joules;
+    seconds = std::max(seconds, device_seconds);
+    iterations = std::max(iterations, device_iterations);
+    details.numbers[device == "cpu" ? "cpu_energy_joules" : "gpu_energy_joules"] += joules;
+  }
+  if (!any) return;
+  const auto samples = static_cast<double>(iterations * subjects_[of.candidate].work.batch);
+  details.numbers["energy_joules"] = total;
+  details.numbers["energy_joules_per_sample"] = total / samples;
+  details.numbers["mean_power_watts"] = total / seconds;
+}
+
+void TelemetryWatch::ended(std::size_t candidate, const Ending& ending) {
+  take();
+  Ending with = ending;
+  const Track& of = track(candidate);
+  add_energy(of, with.details);
+  for (Finding& finding : findings_of(of.readings)) {
+    with.details.findings.push_back(std::move(finding));
+  }
+  const TelemetryOverhead overhead = sampler_->overhead();
+  with.details.numbers["telemetry_rate_hz"] = rate_hz_;
+  with.details.numbers["telemetry_overhead_share"] = overhead.share;
+  std::string missing;
+  for (const MissingSensor& sensor : sampler_->missing()) {
+    missing += fmt::format("{}{} {}: {}", missing.empty() ? "" : "; ", sensor.device, sensor.sensor,
+                           sensor.reason);
+  }
+  if (!missing.empty()) with.details.notes["missing_sensors"] = missing;
+  next_.ended(candidate, with);
+}
+
+}  // namespace ridgeline

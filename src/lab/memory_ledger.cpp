@@ -1,0 +1,200 @@
+#include "lab/memory_ledger.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "plan/memory.h"
+
+namespace ridgeline {
+namespace {
+
+// cudaMalloc hands out whole blocks of this size; smaller requests share one.
+constexpr std::int64_t kGpuBlock = std::int64_t{2} << 20;
+// Two counts of the same memory, taken one after the other, differ by less than this.
+constexpr std::int64_t kGpuTolerance = std::int64_t{32} << 20;
+constexpr int kStagingSlots = 2;  // batches under way to a graphics processor
+
+std::int64_t whole_blocks(std::int64_t bytes) {
+  return (bytes + kGpuBlock - 1) / kGpuBlock * kGpuBlock;
+}
+
+std::int64_t arena_bytes(const Session& session) {
+  return session.state_bytes() + session.scratch_bytes();
+}
+
+// State is shared by name between plans, an input as large as the largest batch. Bytes are those of
+// the arena, as the plan counts them.
+std::map<std::string, std::pair<Role, std::int64_t>> state_of(
+    const Session& session, std::span<const Session::PlanId> plans) {
+  std::map<std::string, std::pair<Role, std::int64_t>> state;
+  for (const Session::PlanId id : plans) {
+    const Plan& plan = session.plan(id);
+    for (std::size_t form = 0; form < plan.forms.size(); ++form) {
+      if (!plan.in_state(static_cast<FormId>(form))) continue;
+      const Value& value = plan.graph->value(plan.forms[form].value);
+      auto& [role, bytes] = state[value.name];
+      role = value.role;
+      bytes = std::max(bytes, aligned(plan.forms[form].bytes));
+    }
+  }
+  return state;
+}
+
+// What a graphics processor keeps of batches on their way.
+std::int64_t staging_bytes(const Session& session, std::span<const Session::PlanId> plans) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, entry] : state_of(session, plans)) {
+    if (entry.first == Role::input) bytes += kStagingSlots * entry.second;
+  }
+  return bytes;
+}
+
+// Entries of one device that add up to a total.
+class Account {
+ public:
+  explicit Account(std::string device) : device_(std::move(device)) {}
+
+  void add(const std::string& category, const char* source, std::int64_t bytes) {
+    if (bytes == 0) return;
+    entries_.push_back({device_, category, source, bytes});
+    sum_ += bytes;
+  }
+  void add(const std::vector<MemoryEntry>& planned) {
+    for (const MemoryEntry& entry : planned) add(entry.category, entry.source.c_str(), entry.bytes);
+  }
+  // Takes at most what is left of a quantity that is only known as a whole.
+  void add_part(const std::string& category, std::int64_t bytes, std::int64_t& left) {
+    const std::int64_t part = std::clamp<std::int64_t>(bytes, 0, std::max<std::int64_t>(left, 0));
+    add(category, "derived", part);
+    left -= part;
+  }
+  [[nodiscard]] std::vector<MemoryEntry> close(std::int64_t total, const char* source) {
+    entries_.push_back({device_, "rest", "derived", total - sum_});
+    entries_.push_back({device_, "total", source, total});
+    return std::move(entries_);
+  }
+
+ private:
+  std::string device_;
+  std::vector<MemoryEntry> entries_;
+  std::int64_t sum_ = 0;
+};
+
+}  // namespace
+
+std::vector<MemoryEntry> planned_entries(const Session& session,
+                                         std::span<const Session::PlanId> plans) {
+  std::array<std::int64_t, kRoles> by_role{};
+  const auto add = [&](Role role, std::int64_t bytes) {
+    by_role[static_cast<std::size_t>(role)] += bytes;
+  };
+  for (const auto& [name, entry] : state_of(session, plans)) add(entry.first, entry.second);
+  add(Role::metric, aligned(sizeof(StepState)));
+  // One scratch arena serves all plans: that which needs most tells what it is for.
+  const auto largest =
+      std::max_element(plans.begin(), plans.end(), [&](Session::PlanId a, Session::PlanId b) {
+        return session.plan(a).scratch_bytes < session.plan(b).scratch_bytes;
+      });
+  const MemoryUse use = session.plan(*largest).memory();
+  for (const Role role : {Role::activation, Role::temporary, Role::workspace}) {
+    add(role, use.of(role));
+  }
+  std::vector<MemoryEntry> entries;
+  std::int64_t sum = 0;
+  for (int role = 0; role < kRoles; ++role) {
+    const std::int64_t bytes = by_role[static_cast<std::size_t>(role)];
+    sum += bytes;
+    if (bytes == 0) continue;
+    entries.push_back(
+        {session.device().name(), std::string(name_of(static_cast<Role>(role))), "planned", bytes});
+  }
+  entries.push_back({session.device().name(), "alignment", "planned", arena_bytes(session) - sum});
+  return entries;
+}
+
+MemoryLedger::MemoryLedger(const Device& device, MemoryProbe probe)
+    : device_(device),
+      probe_(std::move(probe)),
+      heap_(probe_.heap()),
+      runtime_(static_cast<std::int64_t>(device.runtime_memory().value_or(0))) {}
+
+void MemoryLedger::mark(const std::string& category) {
+  const std::int64_t now = probe_.heap();
+  marks_[category] += now - heap_;
+  heap_ = now;
+}
+
+std::vector<MemoryEntry> MemoryLedger::entries(const Session& session,
+                                               std::span<const Session::PlanId> plans) const {
+  if (device_.kind() == "cpu") return host_entries(&session, plans);
+  std::vector<MemoryEntry> entries = gpu_entries(session, plans);
+  for (MemoryEntry& entry : host_entries(nullptr, {})) entries.push_back(std::move(entry));
+  return entries;
+}
+
+std::vector<MemoryEntry> MemoryLedger::host_entries(const Session* session,
+                                                    std::span<const Session::PlanId> plans) const {
+  const HostMemory host = probe_.host();
+  Account account("cpu");
+  std::int64_t own = 0;  // of the arenas, what is in use
+  if (session != nullptr) {
+    account.add(planned_entries(*session, plans));
+    // The state was filled when it was allocated.
+    own = session->state_bytes() + resident_bytes(session->scratch());
+    account.add("untouched", "measured", own - arena_bytes(*session));
+  }
+  // Where the system has no large pages, arenas do not stand out from the rest.
+  std::int64_t other = host.other;
+  if (host.arenas > 0) {
+    // Two arenas of our own end within a page each: that much is nobody else's.
+    const std::int64_t beside = host.arenas - own;
+    if (beside > 2 * sysconf(_SC_PAGESIZE)) account.add("other runs", "derived", beside);
+  } else {
+    other = std::max<std::int64_t>(0, other - own);
+  }
+  account.add("libraries", "measured", host.libraries);
+  account.add("data files", "measured", host.files);
+  account.add("generated code", "measured", host.generated_code);
+  account.add("stacks", "measured", host.stacks);
+  std::int64_t heap = std::min(host.heap_used, other);
+  const std::int64_t free = other - heap;
+  for (const auto& [category, bytes] : marks_) account.add_part(category, bytes, heap);
+  account.add("heap", "measured", heap);
+  account.add("fragmentation", "derived", std::min(host.heap_free, free));
+  return account.close(host.resident, "measured");
+}
+
+std::vector<MemoryEntry> MemoryLedger::gpu_entries(const Session& session,
+                                                   std::span<const Session::PlanId> plans) const {
+  const GpuMemory gpu = probe_.gpu(device_.name());
+  const auto runtime = static_cast<std::int64_t>(device_.runtime_memory().value_or(0));
+  const std::int64_t own = arena_bytes(session);
+  const std::int64_t total = gpu.used.value_or(own + runtime);
+  const std::int64_t reserve = gpu.used ? gpu.reserved.value_or(0) : 0;
+  Account account(device_.name());
+  account.add(planned_entries(session, plans));
+
+  // CUDA may or may not count the driver's reserve as used; with it, less than our own arenas would
+  // be left for allocations.
+  const bool apart = total - runtime - reserve >= own - kGpuTolerance;
+  const std::int64_t allocated = total - runtime - (apart ? reserve : 0);
+  if (allocated - own > kGpuTolerance) account.add("other runs", "derived", allocated - own);
+  account.add("driver", "measured", reserve);
+
+  std::int64_t before = runtime_ - (apart ? 0 : reserve);  // of the runtime, when the run began
+  if (gpu.used && gpu.process) {
+    account.add_part("other programs", *gpu.used - reserve - *gpu.process, before);
+  }
+  account.add("context", "measured", std::max<std::int64_t>(0, before));
+  std::int64_t grown = std::max<std::int64_t>(0, runtime - runtime_);
+  account.add_part("loader", staging_bytes(session, plans), grown);
+  account.add_part(
+      "granularity",
+      whole_blocks(session.state_bytes()) + whole_blocks(session.scratch_bytes()) - own, grown);
+  account.add_part("libraries", grown, grown);
+  return account.close(total, gpu.used ? "measured" : "derived");
+}
+
+}  // namespace ridgeline

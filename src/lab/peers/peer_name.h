@@ -1,0 +1,41 @@
+#pragma once
+
+// Peers are other frameworks that do the same work for comparison. They stand beside the backends
+// under names of their own, with options behind a plus: "torch-cuda+amp+channels_last".
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ridgeline {
+
+struct PeerInfo {
+  std::string_view name;    // "torch-cuda"
+  std::string_view device;  // "cpu", "cuda" or "mps"
+  std::string_view models;  // what it can compute, in words
+  std::vector<std::string_view> options;
+  std::string_view install;  // what to do where it is missing
+};
+
+[[nodiscard]] std::span<const PeerInfo> known_peers();
+
+// Whether a backend's name means a peer: its part before the first plus is one's name, or looks
+// like one ("torch-gpu").
+[[nodiscard]] bool is_peer(std::string_view backend);
+
+struct PeerName {
+  const PeerInfo* info = nullptr;
+  std::vector<std::string> options;  // in the order of info->options, each once
+
+  [[nodiscard]] std::string backend() const { return std::string(info->name); }
+  [[nodiscard]] std::string text() const;          // "torch-cuda+channels_last+amp"
+  [[nodiscard]] std::string options_text() const;  // "channels_last,amp"; empty: none
+  [[nodiscard]] bool has(std::string_view option) const;
+};
+
+// Throws bad_input for an unknown peer or option, with the known ones, and for options that exclude
+// each other.
+[[nodiscard]] PeerName parse_peer(std::string_view text);
+
+}  // namespace ridgeline

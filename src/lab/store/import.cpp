@@ -1,0 +1,112 @@
+// What another store, or a file of results, has more than this one.
+
+#include <set>
+
+#include "lab/store/database.h"
+#include "lab/store/import_file.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Rows are only ever written behind others: what this store has of a run is the beginning of what
+// the other has, or all of it.
+template <typename Row>
+std::span<const Row> beyond(const std::vector<Row>& rows, std::int64_t known) {
+  const std::span<const Row> all(rows);
+  return all.subspan(std::min(static_cast<std::size_t>(known), all.size()));
+}
+
+}  // namespace
+
+// Brings in one run; true when it is new.
+bool Store::merge(const RunContents& contents) {
+  Database& database = *database_;
+  const RunRecord& run = contents.run;
+  sqlite::Statement& find =
+      database.connection->prepared("SELECT \"id\", \"status\" FROM \"runs\" WHERE \"uuid\" = ?");
+  find.bind(1, std::string_view(run.uuid));
+  const bool known = find.step();
+  RunId id = known ? find.integer(0) : 0;
+  const bool unfinished = known && find.text(1) == name_of(RunStatus::running);
+  find.reset();
+  if (!known) {
+    id = database.insert_run(run);
+  } else if (unfinished && run.status != RunStatus::running) {
+    sqlite::Statement& update = database.connection->prepared(
+        "UPDATE \"runs\" SET \"status\" = ?, \"error\" = ?, \"finished\" = ? WHERE \"id\" = ?");
+    update.bind(1, name_of(run.status));
+    update.bind(2, std::string_view(run.error));
+    update.bind(3, std::string_view(run.finished));
+    update.bind(4, id);
+    update.run();
+    database.set_numbers(id, run.numbers);
+    database.set_notes(id, run.notes);
+  }
+  database.append_rows(id, beyond(contents.samples, database.row_count<Sample>(id)));
+  database.append_rows(id, beyond(contents.steps, database.row_count<StepTime>(id)));
+  database.append_rows(id, beyond(contents.readings, database.row_count<Reading>(id)));
+  database.append_rows(id, beyond(contents.memory, database.row_count<MemoryEntry>(id)));
+  database.append_rows(id, beyond(contents.findings, database.row_count<Finding>(id)));
+  database.append_rows(id, beyond(contents.epochs, database.row_count<EpochRecord>(id)));
+  return !known;
+}
+
+// Ceilings of a device come together: the newer measurement stays.
+void Store::merge_ceilings(const std::string& environment, const std::vector<Ceiling>& theirs) {
+  const auto newest = [](const std::vector<Ceiling>& list, const std::string& device) {
+    std::string time;
+    for (const Ceiling& ceiling : list) {
+      if (ceiling.device == device) time = std::max(time, ceiling.measured);
+    }
+    return time;
+  };
+  const std::vector<Ceiling> ours = ceilings(environment);
+  std::set<std::string> devices, measured_here;
+  for (const Ceiling& ceiling : theirs) devices.insert(ceiling.device);
+  for (const Ceiling& ceiling : ours) measured_here.insert(ceiling.device);
+  for (const std::string& device : devices) {
+    if (measured_here.contains(device) && newest(theirs, device) <= newest(ours, device)) continue;
+    std::vector<Ceiling> of_device;
+    for (const Ceiling& ceiling : theirs) {
+      if (ceiling.device == device) of_device.push_back(ceiling);
+    }
+    database_->replace_ceilings(environment, device, of_device);
+  }
+}
+
+std::int64_t Store::import_results(const fs::path& path) {
+  const ImportFile file = read_import_file(path);
+  sqlite::Transaction transaction(*database_->connection);
+  database_->insert_environment(file.environment);
+  std::int64_t added = 0;
+  for (const RunContents& contents : file.runs) added += merge(contents) ? 1 : 0;
+  transaction.commit();
+  return added;
+}
+
+std::int64_t Store::import(const fs::path& other) {
+  std::error_code ignored;
+  if (!fs::exists(other, ignored)) bad_input("{}: there is no such file", other.string());
+  if (fs::is_regular_file(other, ignored) && looks_like_json(other)) return import_results(other);
+  const Store source = open_existing(other);
+  // One moment of the other store, though it may be written meanwhile.
+  const sqlite::Transaction view(*source.database_->connection, sqlite::Transaction::Kind::reading);
+  sqlite::Transaction transaction(*database_->connection);
+  for (const EnvironmentRecord& environment : source.environments()) {
+    database_->insert_environment(environment);
+    merge_ceilings(environment.key, source.ceilings(environment.key));
+  }
+  std::int64_t added = 0;
+  for (const RunRecord& run : source.runs()) {
+    added += merge({run, source.samples(run.id), source.steps(run.id), source.readings(run.id),
+                    source.memory(run.id), source.findings(run.id), source.epochs(run.id)})
+                 ? 1
+                 : 0;
+  }
+  transaction.commit();
+  return added;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,252 @@
+#include "lab/store/import_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "lab/store/rows.h"
+
+namespace ridgeline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kFormat = 1;
+
+// A value of the document and its place, "results.json: runs[2].samples[14]".
+struct Place {
+  const Json& value;
+  std::string where;
+
+  [[nodiscard]] const Json* find(std::string_view name) const {
+    const auto found = value.find(name);
+    return found == value.end() || found->is_null() ? nullptr : &*found;
+  }
+  [[nodiscard]] std::string at(std::string_view name) const {
+    return fmt::format("{}{}{}", where, where.ends_with(' ') ? "" : ".", name);
+  }
+  [[noreturn]] void refuse(std::string_view name, std::string_view wanted) const {
+    bad_input("{}: must be {}", at(name), wanted);
+  }
+};
+
+void check_names(const Place& place, const std::vector<std::string_view>& known) {
+  if (!place.value.is_object()) bad_input("{}: must be an object", place.where);
+  for (const auto& [name, value] : place.value.items()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    bad_input("{}: is no field of the format{}; known here: {}", place.at(name),
+              did_you_mean(name, known), joined(known, ", "));
+  }
+}
+
+template <typename Field>
+void take(const Place& place, std::string_view name, Field& field) {
+  const Json* value = place.find(name);
+  if constexpr (std::same_as<Field, std::string>) {
+    if (value == nullptr) return;
+    if (!value->is_string()) place.refuse(name, "text");
+    field = value->get<std::string>();
+  } else if constexpr (std::is_enum_v<Field>) {
+    if (value == nullptr) return;
+    const auto parsed =
+        value->is_string() ? parse_name<Field>(value->get_ref<const std::string&>()) : std::nullopt;
+    if (!parsed) place.refuse(name, "one of " + joined(names_of<Field>(), ", "));
+    field = *parsed;
+  } else if constexpr (std::integral<Field>) {
+    if (value == nullptr) return;
+    const double number = value->is_number() ? value->get<double>() : 0.5;
+    if (number != std::floor(number) || std::abs(number) > 9e15 ||
+        number > static_cast<double>(std::numeric_limits<Field>::max())) {
+      place.refuse(name, "a whole number");
+    }
+    field = static_cast<Field>(number);
+  } else {
+    if (value == nullptr) return;
+    if (!value->is_number()) place.refuse(name, "a number or null");
+    field = value->get<double>();
+  }
+}
+
+template <typename Row>
+void take_fields(const Place& place, Row& row) {
+  visit_fields(row, [&](std::string_view name, auto& field) { take(place, name, field); });
+}
+
+void require(const Place& place, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (place.find(name) == nullptr) bad_input("{}: is missing", place.at(name));
+  }
+}
+
+void require_of(const Place& place, const Sample&) { require(place, {"wall_seconds"}); }
+void require_of(const Place& place, const StepTime&) { require(place, {"index", "seconds"}); }
+void require_of(const Place& place, const Reading&) {
+  require(place, {"at_seconds", "device", "sensor", "value"});
+}
+void require_of(const Place& place, const MemoryEntry&) {
+  require(place, {"device", "category", "source", "bytes"});
+}
+void require_of(const Place& place, const Finding&) {
+  require(place, {"name", "severity", "evidence"});
+}
+// A loss that is null is not a number: the training went astray.
+void require_of(const Place& place, EpochRecord& epoch) {
+  require(place, {"epoch", "samples", "seconds"});
+  epoch.train_loss = epoch.train_accuracy = std::numeric_limits<double>::quiet_NaN();
+}
+
+template <typename Row>
+void take_list(const Place& run, std::vector<Row>& rows) {
+  const std::string_view name = table_of<Row>;
+  const Json* list = run.find(name);
+  if (list == nullptr) return;
+  if (!list->is_array()) run.refuse(name, "a list");
+  const std::vector<std::string_view> known = field_names<Row>();
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Place place{(*list)[i], fmt::format("{}[{}]", run.at(name), i)};
+    check_names(place, known);
+    Row row;
+    require_of(place, row);
+    take_fields(place, row);
+    rows.push_back(std::move(row));
+  }
+}
+
+template <typename Value>
+void take_map(const Place& run, std::string_view name, std::map<std::string, Value>& map) {
+  const Json* object = run.find(name);
+  if (object == nullptr) return;
+  if (!object->is_object()) run.refuse(name, "an object");
+  const Place place{*object, run.at(name)};
+  for (const auto& [key, value] : object->items()) {
+    if (!value.is_null()) take(place, key, map[key]);
+  }
+}
+
+template <typename Record>
+void take_part(const Place& run, std::string_view name, Record& record) {
+  const Json* object = run.find(name);
+  if (object == nullptr) bad_input("{}: is missing", run.at(name));
+  const Place place{*object, run.at(name)};
+  check_names(place, field_names<Record>());
+  take_fields(place, record);
+  if constexpr (std::same_as<Record, Work>) {
+    require(place, {"model", "batch"});
+    if (record.batch < 1) place.refuse("batch", "at least 1");
+  } else {
+    require(place, {"backend", "device"});
+  }
+}
+
+std::string hex(std::string_view text) { return fmt::format("{:016x}", hash_of(text)); }
+
+// The same contents, the same name: importing them twice changes nothing.
+std::string uuid_of(const std::string& contents) {
+  const std::string a = hex(contents), b = hex(contents + "#");
+  return fmt::format("{}-{}-8{}-8{}-{}", a.substr(0, 8), a.substr(8, 4), a.substr(12, 3),
+                     b.substr(0, 3), b.substr(4, 12));
+}
+
+EnvironmentRecord take_environment(const Place& document) {
+  const Json* object = document.find("environment");
+  if (object == nullptr) bad_input("{}: is missing", document.at("environment"));
+  const Place place{*object, document.at("environment")};
+  check_names(place, field_names<EnvironmentRecord>());
+  EnvironmentRecord environment;
+  visit_fields(environment, [&](std::string_view name, std::string& field) {
+    const Json* value = place.find(name);
+    if (name == "fingerprint" && value != nullptr && value->is_object()) {
+      field = value->dump();
+    } else {
+      take(place, name, field);
+    }
+  });
+  if (environment.key.empty()) environment.key = hex(object->dump());
+  return environment;
+}
+
+RunContents take_run(const Place& place, const std::string& environment) {
+  RunContents contents;
+  RunRecord& run = contents.run;
+  run.status = RunStatus::complete;
+  run.command = "import";
+  std::vector<std::string_view> known = {"work",
+                                         "executor",
+                                         "numbers",
+                                         "notes",
+                                         table_of<Sample>,
+                                         table_of<StepTime>,
+                                         table_of<Reading>,
+                                         table_of<MemoryEntry>,
+                                         table_of<Finding>,
+                                         table_of<EpochRecord>};
+  visit_own_fields(run, [&](std::string_view name, const auto&) { known.push_back(name); });
+  check_names(place, known);
+  visit_own_fields(run, [&](std::string_view name, auto& field) { take(place, name, field); });
+  if (!run.environment.empty() && run.environment != environment) {
+    place.refuse("environment", "the key of the file's environment, or left out");
+  }
+  run.environment = environment;
+  require(place, {"started"});
+  if (run.uuid.empty()) run.uuid = uuid_of(place.value.dump());
+  take_part(place, "work", run.work);
+  take_part(place, "executor", run.executor);
+  take_map(place, "numbers", run.numbers);
+  take_map(place, "notes", run.notes);
+  take_list(place, contents.samples);
+  take_list(place, contents.steps);
+  take_list(place, contents.readings);
+  take_list(place, contents.memory);
+  take_list(place, contents.findings);
+  take_list(place, contents.epochs);
+  return contents;
+}
+
+}  // namespace
+
+bool looks_like_json(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  char first = 0;
+  file >> first;
+  return first == '{';
+}
+
+ImportFile read_import_file(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) bad_input("{}: cannot be read", path.string());
+  Json document;
+  try {
+    document = Json::parse(stream);
+  } catch (const Json::parse_error& error) {
+    bad_input("{}: is no JSON: {}", path.string(), error.what());
+  }
+  const Place place{document, path.string() + ": "};
+  if (!document.is_object() || place.find("ridgeline_import") == nullptr) {
+    bad_input("{}: is JSON, but no results to import: 'ridgeline_import' is missing",
+              path.string());
+  }
+  check_names(place, {"ridgeline_import", "environment", "runs"});
+  std::int64_t format = 0;
+  take(place, "ridgeline_import", format);
+  if (format != kFormat) {
+    bad_input("{}: is in format {} of results; this program knows {}", path.string(), format,
+              kFormat);
+  }
+  ImportFile file;
+  file.environment = take_environment(place);
+  const Json* runs = place.find("runs");
+  if (runs == nullptr || !runs->is_array()) place.refuse("runs", "a list");
+  for (std::size_t i = 0; i < runs->size(); ++i) {
+    file.runs.push_back(
+        take_run({(*runs)[i], fmt::format("{}[{}]", place.at("runs"), i)}, file.environment.key));
+  }
+  return file;
+}
+
+}  // namespace ridgeline

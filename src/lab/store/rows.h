@@ -1,0 +1,89 @@
+#pragma once
+
+// Records into statements and back, through the lists of fields.h.
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "lab/store/fields.h"
+#include "lab/store/sqlite.h"
+
+namespace ridgeline {
+
+template <typename Row>
+[[nodiscard]] std::vector<std::string_view> field_names() {
+  std::vector<std::string_view> names;
+  Row row;
+  visit_fields(row, [&](std::string_view name, const auto&) { names.push_back(name); });
+  return names;
+}
+
+// "\"a\", \"b\""
+template <typename Row>
+[[nodiscard]] std::string quoted_fields() {
+  std::string text;
+  for (const std::string_view name : field_names<Row>()) {
+    text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", name);
+  }
+  return text;
+}
+
+// "?, ?, ?"
+[[nodiscard]] inline std::string placeholders(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += i == 0 ? "?" : ", ?";
+  return text;
+}
+
+template <typename Field>
+void bind_field(sqlite::Statement& statement, int parameter, const Field& field) {
+  if constexpr (std::is_enum_v<Field>) {
+    statement.bind(parameter, name_of(field));
+  } else if constexpr (std::same_as<Field, std::optional<double>>) {
+    if (field) {
+      statement.bind(parameter, *field);
+    } else {
+      statement.bind_null(parameter);
+    }
+  } else if constexpr (std::integral<Field>) {
+    statement.bind(parameter, std::int64_t{field});
+  } else if constexpr (std::same_as<Field, std::string>) {
+    statement.bind(parameter, std::string_view(field));
+  } else {
+    statement.bind(parameter, field);
+  }
+}
+
+// Fills parameters from `first` on; gives the next free one.
+template <typename Row>
+int bind_row(sqlite::Statement& statement, int first, const Row& row) {
+  visit_fields(row,
+               [&](std::string_view, const auto& field) { bind_field(statement, first++, field); });
+  return first;
+}
+
+template <typename Field>
+void read_field(const sqlite::Statement& statement, int column, Field& field) {
+  if constexpr (std::is_enum_v<Field>) {
+    const std::string name = statement.text(column);
+    const std::optional<Field> value = parse_name<Field>(name);
+    if (!value) bad_input("the store is damaged: '{}' is no word that can stand there", name);
+    field = *value;
+  } else if constexpr (std::same_as<Field, std::optional<double>>) {
+    field = statement.is_null(column) ? std::nullopt : std::optional(statement.real(column));
+  } else if constexpr (std::integral<Field>) {
+    field = static_cast<Field>(statement.integer(column));
+  } else if constexpr (std::same_as<Field, std::string>) {
+    field = statement.text(column);
+  } else {
+    field = statement.real(column);
+  }
+}
+
+template <typename Row>
+void read_row(const sqlite::Statement& statement, int first, Row& row) {
+  visit_fields(row, [&](std::string_view, auto& field) { read_field(statement, first++, field); });
+}
+
+}  // namespace ridgeline

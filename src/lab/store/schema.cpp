@@ -1,0 +1,81 @@
+#include "lab/store/schema.h"
+
+#include <array>
+#include <set>
+
+#include "base/error.h"
+#include "lab/store/columns.h"
+
+namespace ridgeline {
+namespace {
+
+// What leads from version i + 1 to i + 2. Written out and never changed: the registry tells only of
+// the present version.
+constexpr std::array<const char*, kSchemaVersion - 1> kMigrations = {
+    // 2: epochs of a training; when ceilings were measured.
+    R"(CREATE TABLE "epochs" (
+         "run" INTEGER NOT NULL REFERENCES "runs" ("id") ON DELETE CASCADE,
+         "number" INTEGER NOT NULL,
+         "epoch" INTEGER, "train_loss" REAL, "train_accuracy" REAL,
+         "test_loss" REAL, "test_accuracy" REAL, "samples" INTEGER,
+         "seconds" REAL, "data_wait_seconds" REAL, "evaluation_seconds" REAL,
+         "energy_joules" REAL,
+         PRIMARY KEY ("run", "number")) WITHOUT ROWID;
+       ALTER TABLE "ceilings" ADD COLUMN "measured" TEXT;)",
+};
+
+void create_all(sqlite::Connection& connection) {
+  for (const Table& each : tables()) connection.execute(create_sql(each));
+  connection.execute(fmt::format("PRAGMA application_id = {}", kApplicationId));
+}
+
+}  // namespace
+
+std::int64_t schema_version(sqlite::Connection& connection) {
+  const std::int64_t application = connection.number("PRAGMA application_id");
+  const std::int64_t version = connection.number("PRAGMA user_version");
+  const std::int64_t objects = connection.number("SELECT count(*) FROM sqlite_master");
+  if (application == 0 && version == 0 && objects == 0) return 0;
+  if (application != kApplicationId || version < 1) {
+    bad_input("{}: is an SQLite database of another program, no store of Ridgeline",
+              connection.name());
+  }
+  if (version > kSchemaVersion) {
+    bad_input(
+        "{}: was written by a newer Ridgeline (schema version {}; this program knows up to {}). "
+        "Use a newer program, or another file with --store",
+        connection.name(), version, kSchemaVersion);
+  }
+  return version;
+}
+
+void bring_up_to_date(sqlite::Connection& connection) {
+  if (schema_version(connection) == kSchemaVersion) return;
+  sqlite::Transaction transaction(connection);
+  // Another program may have been here in between.
+  const std::int64_t version = schema_version(connection);
+  if (version == 0) create_all(connection);
+  for (std::int64_t from = version == 0 ? kSchemaVersion : version; from < kSchemaVersion; ++from) {
+    connection.execute(kMigrations[static_cast<std::size_t>(from - 1)]);
+  }
+  connection.execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion));
+  transaction.commit();
+}
+
+void check_schema(sqlite::Connection& connection) {
+  std::set<std::string> present;
+  sqlite::Statement list(connection,
+                         "SELECT m.name || '.' || c.name FROM sqlite_master m, "
+                         "pragma_table_info(m.name) c WHERE m.type = 'table'");
+  while (list.step()) present.insert(list.text(0));
+  for (const Table& each : tables()) {
+    for (const Column& column : each.columns) {
+      const std::string name = fmt::format("{}.{}", each.name, column.name);
+      if (!present.contains(name)) {
+        bad_input("{}: the store is damaged: it lacks '{}'", connection.name(), name);
+      }
+    }
+  }
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,152 @@
+// Reading.
+
+#include <algorithm>
+#include <charconv>
+
+#include "lab/store/database.h"
+#include "lab/store/store.h"
+
+namespace ridgeline {
+namespace {
+
+bool is_number(const std::string& text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// How many before the last; nothing when the name does not speak of the last.
+std::optional<std::int64_t> steps_back(const std::string& name) {
+  if (name == "last") return 0;
+  if (!name.starts_with("last~") || !is_number(name.substr(5))) return std::nullopt;
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), count);
+  return error == std::errc() ? std::optional(count) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<EnvironmentRecord> Store::environments() const {
+  static const std::string sql = fmt::format("SELECT {} FROM \"environments\" ORDER BY \"key\"",
+                                             quoted_fields<EnvironmentRecord>());
+  sqlite::Statement& statement = database_->connection->prepared(sql);
+  statement.reset();
+  std::vector<EnvironmentRecord> all;
+  while (statement.step()) read_row(statement, 0, all.emplace_back());
+  return all;
+}
+
+std::vector<RunRecord> Store::runs(const RunFilter& filter) const {
+  std::string conditions;
+  std::vector<std::string_view> values;
+  const auto want = [&](const char* column, const std::optional<std::string>& value) {
+    if (!value) return;
+    conditions += fmt::format(" AND coalesce(\"{}\", '') = coalesce(?, '')", column);
+    values.push_back(*value);
+  };
+  want("command", filter.command);
+  want("group", filter.group);
+  want("label", filter.label);
+  want("model", filter.model);
+  want("backend", filter.backend);
+  want("device", filter.device);
+  want("environment", filter.environment);
+  sqlite::Statement statement(
+      *database_->connection,
+      fmt::format("SELECT \"id\", {0} FROM \"runs\" WHERE 1{1} ORDER BY \"started\" DESC, "
+                  "\"id\" DESC LIMIT ?",
+                  quoted_fields<RunRecord>(), conditions));
+  int parameter = 1;
+  for (const std::string_view value : values) statement.bind(parameter++, value);
+  statement.bind(parameter, filter.limit.value_or(-1));
+  std::vector<RunRecord> all;
+  while (statement.step()) {
+    RunRecord& run = all.emplace_back();
+    run.id = statement.integer(0);
+    read_row(statement, 1, run);
+  }
+  std::reverse(all.begin(), all.end());
+  sqlite::Statement& numbers = database_->connection->prepared(
+      "SELECT \"name\", \"value\" FROM \"run_numbers\" WHERE \"run\" = ?");
+  sqlite::Statement& notes = database_->connection->prepared(
+      "SELECT \"name\", \"value\" FROM \"run_notes\" WHERE \"run\" = ?");
+  for (RunRecord& run : all) {
+    numbers.reset();
+    numbers.bind(1, run.id);
+    while (numbers.step()) run.numbers[numbers.text(0)] = numbers.real(1);
+    notes.reset();
+    notes.bind(1, run.id);
+    while (notes.step()) run.notes[notes.text(0)] = notes.text(1);
+  }
+  return all;
+}
+
+std::int64_t Store::run_count() const {
+  return database_->connection->number("SELECT count(*) FROM \"runs\"");
+}
+
+RunRecord Store::run(const std::string& name) const {
+  const std::vector<RunRecord> all = runs();
+  const std::string& file = database_->connection->name();
+  if (all.empty()) bad_input("{}: there are no runs in it yet, and so no run '{}'", file, name);
+  if (const std::optional<std::int64_t> back = steps_back(name)) {
+    const auto count = static_cast<std::int64_t>(all.size());
+    if (*back < count) return all[static_cast<std::size_t>(count - 1 - *back)];
+    bad_input("{}: there are only {} runs in it, and so no '{}'", file, count, name);
+  }
+  if (is_number(name)) {
+    for (const RunRecord& run : all) {
+      if (fmt::format("{}", run.id) == name) return run;
+    }
+  }
+  const RunRecord* found = nullptr;
+  for (const RunRecord& run : all) {
+    if (name.empty() || !run.uuid.starts_with(name)) continue;
+    if (found != nullptr) {
+      bad_input("{}: '{}' begins the uuid of more than one run: {} ({}) and {} ({})", file, name,
+                found->id, found->uuid, run.id, run.uuid);
+    }
+    found = &run;
+  }
+  if (found != nullptr) return *found;
+  bad_input(
+      "{}: there is no run '{}'. A run is named by its number, the first letters of its uuid, "
+      "'last' or 'last~1'; 'ridgeline store list' shows them",
+      file, name);
+}
+
+std::vector<Sample> Store::samples(RunId run) const { return database_->rows<Sample>(run); }
+std::vector<StepTime> Store::steps(RunId run) const { return database_->rows<StepTime>(run); }
+std::vector<Reading> Store::readings(RunId run) const { return database_->rows<Reading>(run); }
+std::vector<MemoryEntry> Store::memory(RunId run) const {
+  return database_->rows<MemoryEntry>(run);
+}
+std::vector<Finding> Store::findings(RunId run) const { return database_->rows<Finding>(run); }
+std::vector<EpochRecord> Store::epochs(RunId run) const {
+  return database_->rows<EpochRecord>(run);
+}
+
+std::int64_t Store::sample_count(RunId run, SampleKind kind) const {
+  sqlite::Statement& statement = database_->connection->prepared(
+      "SELECT count(*) FROM \"samples\" WHERE \"run\" = ? AND \"kind\" = ?");
+  statement.reset();
+  statement.bind(1, run);
+  statement.bind(2, name_of(kind));
+  const std::int64_t count = statement.step() ? statement.integer(0) : 0;
+  statement.reset();
+  return count;
+}
+
+std::vector<Ceiling> Store::ceilings(const std::string& environment) const {
+  static const std::string sql = fmt::format(
+      "SELECT {} FROM \"ceilings\" WHERE \"environment\" = ? ORDER BY \"device\", "
+      "\"number\"",
+      quoted_fields<Ceiling>());
+  sqlite::Statement& statement = database_->connection->prepared(sql);
+  statement.reset();
+  statement.bind(1, std::string_view(environment));
+  std::vector<Ceiling> all;
+  while (statement.step()) read_row(statement, 0, all.emplace_back());
+  return all;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,139 @@
+// The thread that reads the sensors.
+
+#include <cmath>
+#include <condition_variable>
+#include <ctime>
+#include <exception>
+#include <iterator>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "lab/telemetry/telemetry.h"
+
+namespace ridgeline {
+namespace {
+
+double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double seconds_between(TelemetrySampler::Clock::time_point from,
+                       TelemetrySampler::Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+struct TelemetrySampler::State {
+  std::unique_ptr<SensorSource> source;  // used by one thread at a time
+  Clock::time_point start, first;
+  double period = 0.1;
+
+  mutable std::mutex mutex;  // of everything below
+  std::condition_variable changed;
+  bool stopping = false;
+  std::vector<Reading> readings;
+  std::vector<MissingSensor> missing;
+  TelemetryOverhead overhead;
+
+  double first_cpu_seconds = 0.0;  // of the first round, on the caller's thread
+  std::thread thread;
+
+  // One round. A source that throws has nothing more to say: false. `all` asks again what is
+  // missing.
+  bool round(bool all) {
+    const Clock::time_point now = Clock::now();
+    std::vector<Reading> fresh;
+    std::string failure;
+    try {
+      source->read(fresh);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    for (Reading& reading : fresh) reading.at_seconds = seconds_between(start, now);
+    std::vector<MissingSensor> gone;
+    if (all || !failure.empty()) gone = source->missing();
+    if (!failure.empty()) gone.push_back({"", "telemetry", failure});
+    const std::lock_guard lock(mutex);
+    readings.insert(readings.end(), std::make_move_iterator(fresh.begin()),
+                    std::make_move_iterator(fresh.end()));
+    if (all || !failure.empty()) missing = std::move(gone);
+    ++overhead.readings;
+    return failure.empty();
+  }
+
+  void count(double cpu_seconds) {
+    const std::lock_guard lock(mutex);
+    overhead.cpu_seconds = cpu_seconds;
+    const double seconds = seconds_between(first, Clock::now());
+    overhead.share = seconds > 0.0 ? cpu_seconds / seconds : 0.0;
+  }
+
+  // The next point of the grid that lies ahead.
+  [[nodiscard]] Clock::time_point next_beat() const {
+    const double passed = seconds_between(first, Clock::now());
+    const double beat = (std::floor(passed / period) + 1.0) * period;
+    return first + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(beat));
+  }
+
+  void work() {
+    bool readable = true;
+    for (bool stop = false; !stop && readable;) {
+      {
+        std::unique_lock lock(mutex);
+        stop = changed.wait_until(lock, next_beat(), [this] { return stopping; });
+      }
+      readable = round(stop);
+      count(first_cpu_seconds + thread_seconds());
+    }
+  }
+};
+
+TelemetrySampler::TelemetrySampler(std::unique_ptr<SensorSource> source, double rate_hz,
+                                   Clock::time_point start)
+    : state_(std::make_unique<State>()) {
+  if (!(rate_hz > 0.0 && rate_hz <= 1000.0)) {
+    bad_input("{} readings a second: telemetry takes a rate above 0 and at most 1000", rate_hz);
+  }
+  state_->source = std::move(source);
+  state_->start = start;
+  state_->first = Clock::now();
+  state_->period = 1.0 / rate_hz;
+  const double before = thread_seconds();
+  const bool readable = state_->round(true);
+  state_->first_cpu_seconds = thread_seconds() - before;
+  state_->count(state_->first_cpu_seconds);
+  if (readable) state_->thread = std::thread([state = state_.get()] { state->work(); });
+}
+
+TelemetrySampler::~TelemetrySampler() { stop(); }
+
+void TelemetrySampler::stop() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->changed.notify_one();
+  if (state_->thread.joinable()) state_->thread.join();
+}
+
+std::vector<Reading> TelemetrySampler::take() {
+  const std::lock_guard lock(state_->mutex);
+  return std::exchange(state_->readings, {});
+}
+
+std::vector<MissingSensor> TelemetrySampler::missing() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->missing;
+}
+
+TelemetryOverhead TelemetrySampler::overhead() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->overhead;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,204 @@
+// ridgeline compare over a store: what it says, what it refuses, its exit codes.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/philox.h"
+#include "lab/compare/stored.h"
+#include "lab/store/store.h"
+#include "support/program.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using testing::Child;
+using testing::Outcome;
+
+class CompareCli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() /
+              ("ridgeline_compare_" + std::to_string(getpid()) + "_" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    store_.emplace(folder_ / "ridgeline.db");
+    for (const char* key : {"here", "there"}) {
+      EnvironmentRecord environment;
+      environment.key = key;
+      environment.host = std::string("host ") + key;
+      environment.cpu = "some processor";
+      environment.fingerprint = "{}";
+      store_->add(environment);
+    }
+  }
+  void TearDown() override {
+    store_.reset();
+    fs::remove_all(folder_);
+  }
+
+  static RunRecord record(const std::string& backend) {
+    RunRecord run;
+    run.environment = "here";
+    run.command = "bench";
+    run.work.model = "mnist_cnn";
+    run.work.batch = 64;
+    run.work.image = "1x28x28";
+    run.work.classes = 10;
+    run.executor = {backend, "cpu", 2, ""};
+    run.started = "2026-01-01T00:00:00Z";
+    return run;
+  }
+
+  // Iterations around `seconds`; turns of runs that are added with the same `start` alternate.
+  RunId add(const RunRecord& run, double seconds, double start = 0.0) {
+    const RunId id = store_->begin(run);
+    PhiloxSequence random(31, RandomStream::synthetic, static_cast<std::uint64_t>(id));
+    std::vector<Sample> samples;
+    for (std::int64_t i = 0; i < 120; ++i) {
+      Sample sample;
+      sample.block = i / 10;
+      sample.iteration = i;
+      sample.at_seconds = start + static_cast<double>(sample.block) + 0.01 * double(i % 10);
+      sample.wall_seconds = seconds * std::exp(0.01 * random.normal());
+      samples.push_back(sample);
+    }
+    store_->add(id, samples);
+    store_->finish(id, RunStatus::complete, "", {}, {});
+    return id;
+  }
+
+  [[nodiscard]] Outcome run(const std::string& arguments) const {
+    return Child(arguments, folder_).finish();
+  }
+
+  fs::path folder_;
+  std::optional<Store> store_;
+};
+
+TEST_F(CompareCli, FasterSlowerAndSameHaveTheirExitCodes) {
+  RunRecord base = record("native");
+  base.group = "one-call";
+  add(base, 0.010);
+  base.executor.backend = "auto";
+  add(base, 0.008, 0.5);
+  base.executor.backend = "onednn";
+  add(base, 0.010, 0.3);
+  const Outcome faster = run("compare 1 2 --json");
+  EXPECT_EQ(faster.code, 0) << faster.err;
+  const Json json = Json::parse(faster.out);
+  EXPECT_EQ(json["verdict"], "faster");
+  EXPECT_NEAR(json["ratio"], 0.8, 0.01);
+  EXPECT_LT(json["ci_low"], 0.8);
+  EXPECT_GT(json["ci_high"], 0.8);
+  EXPECT_TRUE(json["paired"]);
+  double product = 1.0;
+  for (const Json& factor : json["gap"]["factors"]) product *= factor["factor"].get<double>();
+  EXPECT_NEAR(product, json["ratio"].get<double>(), 1e-9);
+  const Outcome slower = run("compare 2 1");
+  EXPECT_EQ(slower.code, 3) << slower.err;
+  EXPECT_NE(slower.out.find("B is slower than A"), std::string::npos) << slower.out;
+  const Outcome same = run("compare 1 3");
+  EXPECT_EQ(same.code, 0);
+  EXPECT_NE(same.out.find("A and B are the same"), std::string::npos) << same.out;
+
+  const Outcome all = run("compare --all last --json");
+  EXPECT_EQ(all.code, 0) << all.err;
+  const Json rows = Json::parse(all.out)["comparisons"];
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["verdict"], "faster");
+  EXPECT_EQ(rows[1]["verdict"], "same");
+}
+
+TEST_F(CompareCli, UndecidedHasItsOwnExitCode) {
+  RunRecord base = record("native");
+  const RunId few = store_->begin(base);
+  store_->add(few, std::vector<Sample>(3, {.wall_seconds = 0.01}));
+  store_->finish(few, RunStatus::interrupted, "", {}, {});
+  add(base, 0.010);
+  const Outcome outcome = run("compare 1 2");
+  EXPECT_EQ(outcome.code, 4) << outcome.out << outcome.err;
+  EXPECT_NE(outcome.out.find("run 1 did not run to its end"), std::string::npos) << outcome.out;
+}
+
+TEST_F(CompareCli, UnlikeWorkIsRefusedUnlessForced) {
+  add(record("native"), 0.010);
+  RunRecord other = record("native");
+  other.work.batch = 128;
+  other.work.optimizer = "adam";
+  add(other, 0.020);
+  const Outcome refused = run("compare 1 2");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("batch: 64 against 128"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("optimizer: none against adam"), std::string::npos) << refused.err;
+  const Outcome forced = run("compare 1 2 --force --json");
+  const Json json = Json::parse(forced.out);
+  EXPECT_TRUE(json["per_sample"]);
+  EXPECT_NEAR(json["ratio"], 1.0, 0.01);
+  EXPECT_EQ(json["unlike_work"].size(), 2U);
+  EXPECT_FALSE(json["warnings"].empty());
+}
+
+TEST_F(CompareCli, RepetitionsGiveTheNoiseFloor) {
+  // Runs of the same thing that differ by some percent: 4% between two of them prove nothing.
+  for (const double seconds : {0.0100, 0.0104, 0.0097, 0.0102, 0.0099}) {
+    add(record("native"), seconds);
+  }
+  RunRecord other = record("auto");
+  const RunId last = add(other, 0.0104);
+  const RunComparison careful =
+      compare_runs(*store_, store_->run("1"), store_->run(std::to_string(last)), {}, false);
+  ASSERT_TRUE(careful.floor);
+  EXPECT_EQ(careful.floor->runs, 5);
+  EXPECT_EQ(careful.result.verdict, Verdict::undecided);
+  EXPECT_TRUE(careful.result.between_runs);
+  // Two runs that nobody has repeated: told, not hidden.
+  RunRecord alone = record("reference");
+  add(alone, 0.1);
+  alone.executor.threads = 1;
+  alone.environment = "there";
+  add(alone, 0.2);
+  const Outcome unknown = run("compare last~1 last");
+  EXPECT_EQ(unknown.code, 3) << unknown.err;
+  EXPECT_NE(unknown.out.find("no repetition of either"), std::string::npos) << unknown.out;
+  EXPECT_NE(unknown.out.find("the environments differ: host here"), std::string::npos)
+      << unknown.out;
+}
+
+TEST_F(CompareCli, RunsAreFoundByConditions) {
+  add(record("native"), 0.010);
+  RunRecord labelled = record("auto");
+  labelled.label = "after";
+  const RunId id = add(labelled, 0.012);
+  EXPECT_EQ(find_run(*store_, "label=after").id, id);
+  EXPECT_EQ(find_run(*store_, "model=mnist_cnn,backend=native").id, 1);
+  EXPECT_EQ(run("compare backend=native label=after").code, 3);
+  const Outcome wrong = run("compare colour=red label=after");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("colour=red"), std::string::npos) << wrong.err;
+  EXPECT_EQ(run("compare label=before label=after").code, 2);
+}
+
+TEST_F(CompareCli, BadUseIsRefused) {
+  add(record("native"), 0.010);
+  EXPECT_EQ(run("compare").code, 2);
+  EXPECT_EQ(run("compare 1").code, 2);
+  EXPECT_EQ(run("compare 1 1").code, 2);
+  EXPECT_EQ(run("compare 1 99").code, 2);
+  EXPECT_EQ(run("compare 1 1 --alpha 0").code, 2);
+  EXPECT_EQ(run("compare 1 1 --margin -1").code, 2);
+  EXPECT_EQ(run("compare --all last").code, 2);
+  EXPECT_EQ(run("compare 1 2 --store nothing.db").code, 2);
+  RunRecord empty = record("native");
+  store_->finish(store_->begin(empty), RunStatus::failed, "out of memory", {}, {});
+  const Outcome outcome = run("compare 1 2");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("no measured iterations"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace ridgeline

@@ -1,0 +1,500 @@
+// The store: what is written is read again, whatever happens in between.
+
+#include "lab/store/store.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "lab/store/columns.h"
+#include "lab/store/rows.h"
+#include "lab/store/schema.h"
+#include "support/data_files.h"
+#include "support/small_disk.h"
+#include "support/store_rows.h"
+
+namespace ridgeline {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace ridgeline::testing;
+
+class StoreTest : public FileTest {
+ protected:
+  [[nodiscard]] fs::path path(const std::string& name = "r.db") const { return folder_ / name; }
+  [[nodiscard]] std::string bytes(const fs::path& file) const {
+    std::ifstream stream(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  }
+};
+
+template <typename Row>
+std::string words(const Row& row) {
+  std::string text;
+  visit_fields(row, [&](std::string_view name, const auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    text += fmt::format("{}=", name);
+    if constexpr (std::is_enum_v<Field>) {
+      text += name_of(field);
+    } else if constexpr (std::same_as<Field, std::optional<double>>) {
+      text += field ? fmt::format("{}", *field) : "none";
+    } else {
+      text += fmt::format("{}", field);
+    }
+    text += ' ';
+  });
+  return text;
+}
+
+TEST_F(StoreTest, EveryFieldOfEveryRecordComesBack) {
+  RunId id = 0;
+  {
+    Store store(path());
+    id = write_example(store);
+  }
+  const Store store = Store::open_existing(path());
+  const RunRecord run = store.run("last");
+  EXPECT_EQ(run.id, id);
+  EXPECT_EQ(run.work, example_run().work);
+  EXPECT_EQ(run.executor, example_run().executor);
+  EXPECT_EQ(run.label, example_run().label);
+  EXPECT_EQ(run.seed, 7);
+  EXPECT_EQ(run.status, RunStatus::complete);
+  EXPECT_EQ(run.uuid.size(), 36U);
+  EXPECT_LE(run.started, run.finished);
+  EXPECT_EQ(run.started.size(), 24U);
+  EXPECT_EQ(run.numbers,
+            (std::map<std::string, double>{{"training_flops", 1e9}, {"median_seconds", 0.002}}));
+  EXPECT_EQ(run.notes, (std::map<std::string, std::string>{{"clock", "host"}, {"parity", "n/a"}}));
+  const std::vector<Sample> wanted = example_samples(12), read = store.samples(id);
+  ASSERT_EQ(read.size(), wanted.size());
+  for (std::size_t i = 0; i < read.size(); ++i) EXPECT_EQ(words(read[i]), words(wanted[i]));
+  ASSERT_EQ(store.steps(id).size(), 2U);
+  EXPECT_EQ(store.steps(id)[1].kernel, "native:dense");
+  EXPECT_EQ(store.steps(id)[1].bytes_written, 2000);
+  EXPECT_FALSE(store.steps(id)[1].counted_bytes.has_value());
+  ASSERT_EQ(store.readings(id).size(), 3U);
+  EXPECT_EQ(words(store.readings(id)[2]), words(Reading{0.2, "cuda:0", "gpu_power_watts", 70.5}));
+  EXPECT_EQ(store.memory(id).at(0).bytes, 4096);
+  EXPECT_EQ(store.findings(id).at(0).evidence, "80% of the time, waiting");
+  EXPECT_EQ(store.epochs(id).at(0).test_accuracy, 0.9);
+  EXPECT_FALSE(store.epochs(id).at(0).test_loss.has_value());
+  const std::vector<Ceiling> ceilings = store.ceilings("feed");
+  ASSERT_EQ(ceilings.size(), 1U);
+  EXPECT_EQ(ceilings[0].value, 1e11);
+  EXPECT_EQ(ceilings[0].measured.size(), 24U);
+  EXPECT_EQ(store.environments().at(0).fingerprint, example_environment().fingerprint);
+}
+
+TEST_F(StoreTest, RowsOfLaterCallsComeBehindAndEmptyCallsChangeNothing) {
+  Store store(path());
+  store.add(example_environment());
+  const RunId id = store.begin(example_run());
+  store.add(id, std::span<const Sample>{});
+  store.add(id, example_samples(5));
+  store.add(id, example_samples(5, 5));
+  const std::vector<Sample> samples = store.samples(id);
+  ASSERT_EQ(samples.size(), 10U);
+  for (std::int64_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(samples[static_cast<std::size_t>(i)].iteration, i);
+  }
+  EXPECT_EQ(store.sample_count(id, SampleKind::warmup), 2);
+  EXPECT_EQ(store.sample_count(id, SampleKind::measured), 8);
+}
+
+TEST_F(StoreTest, WhatIsNotANumberIsNullAndComesBackSo) {
+  Store store(path());
+  store.add(example_environment());
+  const RunId id = store.begin(example_run());
+  EpochRecord epoch;
+  epoch.train_loss = std::nan("");
+  store.add(id, std::vector<EpochRecord>{epoch});
+  EXPECT_TRUE(std::isnan(store.epochs(id).at(0).train_loss));
+  EXPECT_EQ(store.epochs(id).at(0).train_accuracy, 0.0);
+}
+
+TEST_F(StoreTest, RunsAreFilteredAndNamed) {
+  Store store(path());
+  store.add(example_environment());
+  RunRecord run = example_run();
+  for (const char* uuid : {"aaaa0000", "aabb0000", "12cc0000"}) {
+    run.uuid = uuid;
+    run.work.model = uuid[0] == '1' ? "resnet18" : "mlp";
+    (void)store.begin(run);
+  }
+  EXPECT_EQ(store.run("2").uuid, "aabb0000");
+  EXPECT_EQ(store.run("12").uuid, "12cc0000");  // no such number: the uuid
+  EXPECT_EQ(store.run("aab").uuid, "aabb0000");
+  EXPECT_EQ(store.run("last").uuid, "12cc0000");
+  EXPECT_EQ(store.run("last~2").uuid, "aaaa0000");
+  expect_contains(refusal([&] { (void)store.run("aa"); }), {"more than one", "1", "2"});
+  expect_contains(refusal([&] { (void)store.run("last~3"); }), {"only 3 runs"});
+  expect_contains(refusal([&] { (void)store.run("zz"); }), {"no run 'zz'", "store list"});
+  EXPECT_EQ(store.runs({.model = "mlp"}).size(), 2U);
+  EXPECT_EQ(store.runs({.model = "mlp", .limit = 1}).at(0).uuid, "aabb0000");
+  EXPECT_EQ(store.runs({.device = "cuda:0"}).size(), 0U);
+  EXPECT_EQ(store.runs({.label = ""}).size(), 0U);
+  EXPECT_EQ(store.run_count(), 3);
+  run.environment = "unknown";
+  run.uuid = "dd";
+  EXPECT_THROW((void)store.begin(run), Error);
+  EXPECT_EQ(store.run_count(), 3);
+}
+
+TEST_F(StoreTest, DeletingARunTakesItsRowsAndNoOthers) {
+  Store store(path());
+  const RunId first = write_example(store), second = write_example(store);
+  store.remove(std::vector<RunId>{second});
+  EXPECT_EQ(store.run_count(), 1);
+  EXPECT_EQ(store.samples(first).size(), 12U);
+  sqlite::Connection connection(path(), sqlite::Access::read);
+  for (const Table& each : tables()) {
+    if (each.key.starts_with("run,")) {
+      EXPECT_EQ(connection.number(
+                    fmt::format("SELECT count(*) FROM \"{}\" WHERE run = {}", each.name, second)),
+                0)
+          << each.name;
+    }
+  }
+  EXPECT_GT(write_example(store), second);  // numbers are not used again
+}
+
+TEST_F(StoreTest, CeilingsOfADeviceAreReplacedTogether) {
+  Store store(path());
+  store.add(example_environment());
+  Ceiling cpu, gpu;
+  cpu.device = "cpu";
+  gpu.device = "cuda:0";
+  store.replace_ceilings("feed", "cpu", std::vector<Ceiling>{cpu, cpu, cpu});
+  store.replace_ceilings("feed", "cuda:0", std::vector<Ceiling>{gpu});
+  store.replace_ceilings("feed", "cpu", std::vector<Ceiling>{cpu});
+  EXPECT_EQ(store.ceilings("feed").size(), 2U);
+  EXPECT_THROW(store.replace_ceilings("feed", "cpu", std::vector<Ceiling>{gpu}), Error);
+  EXPECT_EQ(store.ceilings("feed").size(), 2U);
+}
+
+TEST_F(StoreTest, FilesThatAreNoStoreAreRefusedAndLeftAsTheyAre) {
+  const fs::path text = write("notes.txt", "no database at all, but longer than a header");
+  expect_contains(refusal([&] { Store store(text); }), {"notes.txt", "not an SQLite database"});
+  EXPECT_EQ(bytes(text), "no database at all, but longer than a header");
+  expect_contains(refusal([&] { Store store(write("r.json", "{}")); }), {"store import"});
+  expect_contains(refusal([&] { Store store(folder_); }), {"is a folder"});
+  expect_contains(refusal([&] { Store store(path("no/r.db")); }), {"no folder"});
+  expect_contains(refusal([&] { (void)Store::open_existing(path()); }), {"no such store"});
+  EXPECT_FALSE(fs::exists(path()));
+  {
+    sqlite::Connection other(path("other.db"), sqlite::Access::write_or_create);
+    other.execute("CREATE TABLE bookmarks (url TEXT)");
+  }
+  const std::string before = bytes(path("other.db"));
+  expect_contains(refusal([&] { Store store(path("other.db")); }), {"another program"});
+  EXPECT_EQ(bytes(path("other.db")), before);
+}
+
+TEST_F(StoreTest, AStoreOfANewerProgramIsRefused) {
+  { Store store(path()); }
+  {
+    sqlite::Connection connection(path(), sqlite::Access::write);
+    connection.execute(fmt::format("PRAGMA user_version = {}", kSchemaVersion + 1));
+  }
+  const std::string before = bytes(path());
+  expect_contains(refusal([&] { Store store(path()); }),
+                  {"newer Ridgeline", fmt::format("version {}", kSchemaVersion + 1)});
+  expect_contains(refusal([&] { (void)Store::open_existing(path()); }), {"newer Ridgeline"});
+  EXPECT_EQ(bytes(path()), before);
+}
+
+TEST_F(StoreTest, DamagedStoresAreRefused) {
+  {
+    Store store(path());
+    (void)write_example(store, 5000);
+  }
+  const std::string whole = bytes(path());
+  // Cut off: the header speaks of more pages than there are.
+  const fs::path cut = write("cut.db", whole.substr(0, whole.size() / 2));
+  expect_contains(refusal([&] { (void)Store::open_existing(cut).samples(1); }), {"damaged"});
+  // Overwritten in the middle.
+  std::string broken = whole;
+  for (std::size_t i = 8192; i + 4096 < broken.size(); i += 4096) broken.replace(i, 64, 64, '\xff');
+  const fs::path overwritten = write("overwritten.db", broken);
+  expect_contains(refusal([&] {
+                    Store target(path("target.db"));
+                    (void)target.import(overwritten);
+                  }),
+                  {"overwritten.db", "damaged"});
+  EXPECT_EQ(Store::open_existing(path("target.db")).run_count(), 0);
+  EXPECT_EQ(bytes(overwritten), broken);
+  {
+    sqlite::Connection connection(path(), sqlite::Access::write);
+    connection.execute("DROP TABLE findings");
+  }
+  expect_contains(refusal([&] { Store store(path()); }), {"damaged", "findings.run"});
+}
+
+// Version 1, as its programs made it.
+void make_version_1(const fs::path& file) {
+  { Store store(file); }
+  sqlite::Connection connection(file, sqlite::Access::write);
+  connection.execute(
+      "DROP TABLE epochs; ALTER TABLE ceilings DROP COLUMN measured; PRAGMA user_version = 1;"
+      "INSERT INTO environments (key, cpu) VALUES ('old', 'Old CPU');"
+      "INSERT INTO runs (uuid, environment, command, status, model, batch, backend, device) "
+      "VALUES ('0ld', 'old', 'bench', 'complete', 'mlp', 8, 'native', 'cpu');"
+      "INSERT INTO samples (run, number, iteration, kind, wall_seconds) "
+      "VALUES (1, 0, 0, 'measured', 0.5);"
+      "INSERT INTO ceilings (environment, device, number, value) VALUES ('old', 'cpu', 0, 5.0)");
+}
+
+TEST_F(StoreTest, AnOlderStoreIsMigratedWithItsRows) {
+  make_version_1(path());
+  const std::string before = bytes(path());
+  {
+    // Reading alone leaves the file as it is.
+    const Store reader = Store::open_existing(path());
+    EXPECT_EQ(reader.samples(reader.run("last").id).at(0).wall_seconds, 0.5);
+    EXPECT_TRUE(reader.epochs(1).empty());
+  }
+  EXPECT_EQ(bytes(path()), before);
+  Store target(path("new.db"));
+  EXPECT_EQ(target.import(path()), 1);
+  {
+    Store store(path());
+    EXPECT_EQ(store.run("last").work.model, "mlp");
+    EXPECT_EQ(store.ceilings("old").at(0).value, 5.0);
+    store.add(1, std::vector<EpochRecord>{EpochRecord{}});
+    EXPECT_EQ(store.epochs(1).size(), 1U);
+  }
+  // A migrated file has the columns of a new one, in the same order.
+  const auto columns = [](const fs::path& file) {
+    sqlite::Connection connection(file, sqlite::Access::read);
+    EXPECT_EQ(connection.number("PRAGMA user_version"), kSchemaVersion);
+    return connection.word(
+        "SELECT group_concat(n, ' ') FROM (SELECT m.name || '.' || c.name || ' ' || c.type || "
+        "c.pk AS n FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' "
+        "ORDER BY m.name, c.cid)");
+  };
+  EXPECT_EQ(columns(path()), columns(path("new.db")));
+}
+
+// --- Disks, crashes, other writers
+// ----------------------------------------------------------------
+
+TEST_F(StoreTest, AFullDiskIsAFailureThatKeepsWhatWasCommitted) {
+  RunId id = 0;
+  {
+    Store store(path());
+    store.add(example_environment());
+    id = store.begin(example_run());
+    store.add(id, example_samples(100));
+    const SmallDisk disk(200'000);
+    try {
+      store.add(id, example_samples(50'000, 100));
+      ADD_FAILURE() << "the disk was large enough";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::failure);
+      expect_contains(error.what(), {"r.db", "committed before is kept"});
+    }
+  }
+  EXPECT_EQ(Store::open_existing(path()).samples(id).size(), 100U);
+}
+
+TEST_F(StoreTest, AStoreThatCannotBeWrittenIsAFailureAndCanBeRead) {
+  try {
+    Store store(fs::path("/proc/ridgeline.db"));
+    ADD_FAILURE() << "/proc was written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::failure);
+    expect_contains(error.what(), {"/proc/ridgeline.db", "cannot be"});
+  }
+  {
+    Store store(path());
+    (void)write_example(store);
+  }
+  if (geteuid() == 0) return;  // whom permissions do not bind
+  fs::permissions(path(), fs::perms::owner_read);
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_THROW(Store store(path()), Error);
+  EXPECT_EQ(Store::open_existing(path()).run_count(), 1);
+  fs::permissions(folder_, fs::perms::owner_all);
+}
+
+TEST_F(StoreTest, AReadingStoreRefusesToWrite) {
+  {
+    Store store(path());
+    (void)write_example(store);
+  }
+  Store reader = Store::open_existing(path());
+  EXPECT_THROW((void)reader.begin(example_run()), Error);
+  EXPECT_EQ(reader.run_count(), 1);
+}
+
+TEST_F(StoreTest, AKilledWriterLeavesAllThatItCommitted) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    Store store(path());
+    store.add(example_environment());
+    const RunId id = store.begin(example_run());
+    for (std::int64_t i = 0;; ++i) {
+      store.add(id, example_samples(1, i));
+      if (::write(ready[1], "x", 1) != 1) _exit(1);
+    }
+  }
+  char told[50];
+  std::int64_t committed = 0;
+  while (committed < 50) {
+    const ssize_t count = ::read(ready[0], told, sizeof(told));
+    ASSERT_GT(count, 0);
+    committed += count;
+  }
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  close(ready[0]);
+  close(ready[1]);
+  const Store store = Store::open_existing(path());
+  const RunRecord run = store.run("last");
+  EXPECT_EQ(run.status, RunStatus::running);
+  const std::vector<Sample> samples = store.samples(run.id);
+  EXPECT_GE(static_cast<std::int64_t>(samples.size()), committed);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    EXPECT_EQ(samples[i].iteration, static_cast<std::int64_t>(i));
+  }
+}
+
+TEST_F(StoreTest, TwoProcessesLoseNothing) {
+  constexpr std::int64_t kCalls = 60;
+  std::vector<pid_t> children;
+  for (int c = 0; c < 2; ++c) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    try {
+      Store store(path());  // both try to make it
+      store.add(example_environment());
+      const RunId id = store.begin(example_run());
+      for (std::int64_t i = 0; i < kCalls; ++i) store.add(id, example_samples(20, 20 * i));
+      store.finish(id, RunStatus::complete, "", {}, {});
+      _exit(0);
+    } catch (const std::exception& error) {
+      fprintf(stderr, "%s\n", error.what());
+      _exit(1);
+    }
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  const Store store = Store::open_existing(path());
+  ASSERT_EQ(store.run_count(), 2);
+  for (const RunRecord& run : store.runs()) {
+    EXPECT_EQ(run.status, RunStatus::complete);
+    EXPECT_EQ(store.samples(run.id).size(), static_cast<std::size_t>(20 * kCalls));
+  }
+}
+
+class ThreadsStoreTest : public StoreTest {};
+
+TEST_F(ThreadsStoreTest, TwoThreadsOnOneRunLoseNothing) {
+  RunId id = 0;
+  {
+    Store store(path());
+    store.add(example_environment());
+    id = store.begin(example_run());
+  }
+  std::vector<std::thread> threads;
+  for (std::int64_t process = 0; process < 2; ++process) {
+    threads.emplace_back([&, process] {
+      Store store(path());
+      for (std::int64_t i = 0; i < 40; ++i) {
+        std::vector<Sample> samples = example_samples(5, 5 * i);
+        for (Sample& sample : samples) sample.process = process;
+        store.add(id, samples);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::pair<std::int64_t, std::int64_t>> seen;
+  for (const Sample& sample : Store::open_existing(path()).samples(id)) {
+    seen.insert({sample.process, sample.iteration});
+  }
+  EXPECT_EQ(seen.size(), 400U);
+}
+
+template <typename Row>
+void expect_registered(std::string_view name, const std::set<std::string_view>& keys) {
+  std::set<std::string_view> columns, fields = keys;
+  for (const Column& column : table(name).columns) columns.insert(column.name);
+  for (const std::string_view field : field_names<Row>()) fields.insert(field);
+  EXPECT_EQ(columns, fields) << name;
+}
+
+TEST(StoreColumns, RecordsAndTablesHaveTheSameFields) {
+  expect_registered<EnvironmentRecord>("environments", {});
+  expect_registered<RunRecord>("runs", {"id"});
+  expect_registered<Sample>("samples", {"run", "number"});
+  expect_registered<StepTime>("steps", {"run", "number"});
+  expect_registered<Reading>("readings", {"run", "number"});
+  expect_registered<MemoryEntry>("memory", {"run", "number"});
+  expect_registered<Finding>("findings", {"run", "number"});
+  expect_registered<EpochRecord>("epochs", {"run", "number"});
+  expect_registered<Ceiling>("ceilings", {"environment", "number"});
+}
+
+TEST(StoreColumns, UnitsStandInTheNames) {
+  const std::vector<std::pair<std::string_view, std::string_view>> words = {
+      {"s", "seconds"},
+      {"B", "bytes"},
+      {"FLOP", "flops"},
+      {"MHz", "mhz"},
+      {"J", "joules"},
+      {"W", "watts"},
+      {"%", "percent"},
+      {"°C", "celsius"},
+      {"Hz", "hz"},
+      {"B/s", "bytes_per_second"},
+      {"FLOP/s", "flops_per_second"},
+      {"1/s", "per_second"},
+      {"samples/s", "samples_per_second"}};
+  const auto check = [&](std::string_view name, std::string_view unit) {
+    for (const auto& [symbol, word] : words) {
+      if (unit != symbol) continue;
+      EXPECT_NE(name.find(word), name.npos) << name << " in " << unit;
+    }
+  };
+  for (const Table& each : tables()) {
+    for (const Column& column : each.columns) check(column.name, column.unit);
+  }
+  std::set<std::string_view> seen;
+  for (const auto& names : {number_names(), note_names(), sensor_names()}) {
+    seen.clear();
+    for (const RegisteredName& name : names) {
+      check(name.name, name.unit);
+      EXPECT_TRUE(seen.insert(name.name).second) << name.name << " is registered twice";
+      EXPECT_FALSE(name.meaning.empty());
+    }
+  }
+  EXPECT_NE(find_name(number_names(), "training_flops"), nullptr);
+  EXPECT_EQ(find_name(number_names(), "training_flop"), nullptr);
+}
+
+TEST(StoreColumns, TheDocumentationNamesEveryTableAndColumn) {
+  const fs::path page = fs::path(RIDGELINE_SOURCE_DIR) / "docs/store.md";
+  std::ifstream stream(page);
+  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  ASSERT_FALSE(text.empty()) << page;
+  // 'ridgeline store columns' prints what must stand there.
+  EXPECT_NE(text.find(registry_markdown()), text.npos);
+  expect_contains(text, {fmt::format("version {}", kSchemaVersion)});
+}
+
+}  // namespace
+}  // namespace ridgeline

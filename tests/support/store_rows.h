@@ -1,0 +1,104 @@
+#pragma once
+
+// A run with every kind of row, for the tests of the store.
+
+#include <string>
+#include <vector>
+
+#include "lab/store/store.h"
+
+namespace ridgeline::testing {
+
+inline RunRecord example_run() {
+  RunRecord run;
+  run.environment = "feed";
+  run.command = "bench";
+  run.arguments = "ridgeline bench mlp";
+  run.group = "g1";
+  run.label = "a, \"quoted\" label";
+  run.seed = 7;
+  run.work = {.kind = "training",
+              .model = "mlp",
+              .settings = "depth=2",
+              .batch = 32,
+              .image = "1x28x28",
+              .classes = 10,
+              .precision = "fp32",
+              .optimizer = "sgd",
+              .data = "synthetic",
+              .data_samples = 64,
+              .normalisation = "unit",
+              .variant = "dropout=0.5"};
+  run.executor = {.backend = "native", .device = "cpu", .threads = 2, .options = "deterministic"};
+  run.numbers = {{"training_flops", 1e9}};
+  run.notes = {{"clock", "host"}};
+  return run;
+}
+
+inline EnvironmentRecord example_environment() {
+  return {.key = "feed",
+          .label = "desk",
+          .host = "box",
+          .cpu = "Some CPU",
+          .gpus = "",
+          .fingerprint = R"({"cpu":{"processors":2,"max_mhz":3000.0}})"};
+}
+
+inline std::vector<Sample> example_samples(std::int64_t count, std::int64_t from = 0) {
+  std::vector<Sample> samples;
+  for (std::int64_t i = from; i < from + count; ++i) {
+    Sample sample;
+    sample.block = i / 4;
+    sample.iteration = i;
+    sample.kind = i < 2 ? SampleKind::warmup : SampleKind::measured;
+    sample.at_seconds = 0.25 * static_cast<double>(i);
+    sample.wall_seconds = 0.002 + 1e-6 * static_cast<double>(i);
+    if (i % 2 == 0) sample.device_seconds = 0.001;
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+// A finished run with rows in every table, and ceilings of its environment.
+inline RunId write_example(Store& store, std::int64_t samples = 12) {
+  store.add(example_environment());
+  const RunId id = store.begin(example_run());
+  store.add(id, example_samples(samples));
+  StepTime step;
+  step.layer = "fc1";
+  step.ops = "dense";
+  step.phase = "forward";
+  step.provider = "native";
+  step.kernel = "native:dense";
+  step.seconds = 0.001;
+  step.flops = step.work_flops = 1'000'000;
+  step.bytes_read = 4000;
+  step.bytes_written = 2000;
+  step.unit = "fp32";
+  store.add(id, std::vector<StepTime>{step, step});
+  store.add(id, std::vector<Reading>{{0.1, "cpu", "cpu_mhz", 2000.0},
+                                     {0.2, "cpu", "cpu_mhz", 2100.0},
+                                     {0.2, "cuda:0", "gpu_power_watts", 70.5}});
+  store.add(id, std::vector<MemoryEntry>{{"cpu", "parameter", "planned", 4096}});
+  store.add(id, std::vector<Finding>{{"loader-bound", "warning", "80% of the time, waiting"}});
+  EpochRecord epoch;
+  epoch.epoch = 1;
+  epoch.train_loss = 0.5;
+  epoch.test_accuracy = 0.9;
+  epoch.samples = 64;
+  epoch.seconds = 1.5;
+  store.add(id, std::vector<EpochRecord>{epoch});
+  store.finish(id, RunStatus::complete, "", {{"median_seconds", 0.002}}, {{"parity", "n/a"}});
+  Ceiling ceiling;
+  ceiling.device = "cpu";
+  ceiling.kind = "compute";
+  ceiling.subject = "fp32";
+  ceiling.path = "avx2";
+  ceiling.scope = "all cores";
+  ceiling.unit = "FLOP/s";
+  ceiling.value = 1e11;
+  store.replace_ceilings("feed", "cpu", std::vector<Ceiling>{ceiling});
+  return id;
+}
+
+}  // namespace ridgeline::testing
