@@ -71,9 +71,7 @@ std::string ceilings_text(std::span<const Ceiling> ceilings) {
 Json ceilings_json(std::span<const Ceiling> ceilings) {
   Json rows = Json::array();
   for (const Ceiling& ceiling : ceilings) {
-    const std::optional<double> share =
-        ceiling.datasheet ? std::optional<double>(ceiling.value / *ceiling.datasheet)
-                          : std::nullopt;
+    const Json share = ceiling.datasheet ? Json(ceiling.value / *ceiling.datasheet) : Json(nullptr);
     rows.push_back({{"device", ceiling.device},
                     {"kind", ceiling.kind},
                     {"subject", ceiling.subject},
@@ -85,7 +83,7 @@ Json ceilings_json(std::span<const Ceiling> ceilings) {
                     {"high", ceiling.high},
                     {"clock_mhz", or_null(ceiling.clock_mhz)},
                     {"datasheet", or_null(ceiling.datasheet)},
-                    {"share_of_datasheet", or_null(share)},
+                    {"share_of_datasheet", share},
                     {"capacity_bytes",
                      ceiling.capacity_bytes > 0 ? Json(ceiling.capacity_bytes) : Json(nullptr)}});
   }
