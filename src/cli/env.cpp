@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "lab/ceilings/ceilings.h"
+#include "lab/ceilings/hardware.h"
 #include "lab/environment.h"
 #include "lab/store/store.h"
 
@@ -110,7 +111,8 @@ int run_measure(const EnvOptions& options) {
   for (const std::string& name : devices_of(options, env)) {
     devices.push_back(make_device(name)->name());
   }
-  // Opened before measuring: a file that cannot be written is told at once.
+  // Before measuring: wrong files of hardware and a store that cannot be written are told at once.
+  (void)known_hardware();
   Store store(options.store);
   std::vector<Ceiling> all;
   for (const std::string& device : devices) {
