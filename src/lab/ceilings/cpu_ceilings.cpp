@@ -295,12 +295,14 @@ Ceiling measure_fork_join(const Scope& scope, const CeilingEffort& effort) {
   Ceiling ceiling = ceiling_named("cpu", "latency", "fork-join", "", scope.name, "s");
   const ThreadCount threads(scope.threads);
   const auto run = [](std::int64_t turns) {
+    const double begin = now();
     for (std::int64_t i = 0; i < turns; ++i) parallel([](int, int) {});
+    return now() - begin;
   };
   const std::int64_t turns = turns_for(effort.repeat_seconds, run);
   std::vector<double> seconds;
   for (int i = 0; i < effort.repeats; ++i) {
-    seconds.push_back(seconds_of([&] { run(turns); }) / static_cast<double>(turns));
+    seconds.push_back(run(turns) / static_cast<double>(turns));
   }
   set_values(ceiling, seconds);
   return ceiling;
