@@ -286,6 +286,31 @@ TEST_F(Cli, BenchGivesOneJsonDocumentAndRawSamples) {
   EXPECT_EQ(lines, 13);
 }
 
+// The means behind a norm and a convolution are zero but for rounding: no reason to call a backend
+// wrong.
+TEST_F(Cli, VerifyHoldsEachStepAgainstTheSameInputs) {
+  const Outcome outcome =
+      run("verify mobilenet_v2 --backend native --image 3x32x32 --batch 2 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json document = Json::parse(outcome.out);
+  EXPECT_TRUE(document.at("passed").get<bool>());
+  EXPECT_FALSE(document.at("accumulate").get<bool>());
+  const Json free = Json::parse(
+      run("verify mobilenet_v2 --backend native --image 3x32x32 --batch 2 --accumulate --json")
+          .out);
+  ASSERT_TRUE(free.at("accumulate").get<bool>());
+  // Where errors travel, what lies behind many layers is further off; null is infinite.
+  const auto largest = [](const Json& values) {
+    double error = 0.0;
+    for (const Json& value : values.at("values")) {
+      const Json& one = value.at("max_relative_error");
+      error = std::max(error, one.is_null() ? 1e9 : one.get<double>());
+    }
+    return error;
+  };
+  EXPECT_GT(largest(free), largest(document));
+}
+
 TEST_F(Cli, VerifyComparesEveryValue) {
   const Outcome outcome =
       run("verify mlp --backend reference --against reference --image 1x8x8 --batch 4 --json");

@@ -6,8 +6,10 @@
 #include <map>
 #include <numeric>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "plan/memory.h"
+#include "plan/without_measuring.h"
 
 namespace ridgeline {
 namespace {
@@ -147,6 +149,7 @@ std::vector<LayerComplexity> layers_of(const Plan& plan) {
 }
 
 Plan dry_plan(const StepSpec& spec, const PlanRequest& request, Device& device) {
+  const WithoutMeasuring dry_run;
   PlanRequest dry = request;
   if (dry.backend == "auto") dry.backend = device.kind() == "cpu" ? "native" : "cuda";
   return plan_for(training_graph(spec).graph, dry, device);
@@ -156,6 +159,7 @@ LargestBatch largest_batch(const StepSpec& spec, const PlanRequest& request, Dev
                            std::int64_t bytes, const BatchComplexity& known) {
   // The answer lies from `fits` to below `beyond`; the line through the last two plans says where.
   LargestBatch fits{0, 0}, beyond{kMostSamples + 1, 0}, before, last{known.batch, known.peak};
+  bool planned_all = true;
   const auto learn = [&](LargestBatch point) {
     before = last;
     last = point;
@@ -165,13 +169,19 @@ LargestBatch largest_batch(const StepSpec& spec, const PlanRequest& request, Dev
   const auto plan = [&](std::int64_t batch) {
     StepSpec sized = spec;
     sized.batch = batch;
-    learn({batch, session_bytes(dry_plan(sized, request, device))});
+    try {
+      learn({batch, session_bytes(dry_plan(sized, request, device))});
+    } catch (const Error&) {
+      // Kernels have limits too, such as the number of elements.
+      beyond = {batch, 0};
+      planned_all = false;
+    }
   };
   learn(last);
   plan(known.batch > 1 ? known.batch / 2 : 8);
   for (int plans = 1; beyond.batch - fits.batch > 1; ++plans) {
     std::int64_t guess = fits.batch + (beyond.batch - fits.batch) / 2;
-    if (plans < kPlansOnTheLine && last.bytes != before.bytes) {
+    if (planned_all && plans < kPlansOnTheLine && last.bytes != before.bytes) {
       const double each = static_cast<double>(last.bytes - before.bytes) /
                           static_cast<double>(last.batch - before.batch);
       const double room = static_cast<double>(bytes - last.bytes) / each;

@@ -15,7 +15,41 @@ namespace {
 struct Computed {
   std::vector<double> elements;
   std::size_t step = 0;  // of the plan
+  double largest = 0.0;  // element
 };
+using Expected = std::map<std::string, Computed>;
+
+constexpr double kLossScale = 1024.0;  // in fp16
+
+double largest_of(std::span<const double> elements) {
+  double largest = 0.0;
+  for (const double element : elements) largest = std::max(largest, std::abs(element));
+  return largest;
+}
+
+// What errors of a value are relative to, when its own largest element says little: the sums of a
+// batch norm may add up to zero but for rounding, as behind a norm and a convolution. They are held
+// against what they are sums of.
+double least_yardstick(const Graph& graph, const std::string& name, const Expected& expected) {
+  const Node* producer = &graph.node(graph.value(graph.find(name)).producer);
+  // Running statistics take their share of the batch's.
+  if (producer->kind == OpKind::bn_update_running) {
+    const NodeId statistics = graph.value(producer->inputs[2]).producer;
+    if (statistics != kNoNode) producer = &graph.node(statistics);
+  }
+  const Node& node = *producer;
+  const auto largest_input = [&]() -> double {
+    const auto found = expected.find(graph.value(node.inputs[0]).name);
+    return found == expected.end() ? 0.0 : found->second.largest;
+  };
+  if (node.kind == OpKind::bn_statistics) return largest_input();
+  if (node.kind == OpKind::bn_backward_reduce) {
+    const Shape& image = graph.value(node.inputs[0]).spec.shape;
+    const auto terms = static_cast<double>(image.elements() / std::max<std::int64_t>(image[1], 1));
+    return largest_input() * std::sqrt(terms);
+  }
+  return 0.0;
+}
 
 class Side {
  public:
@@ -26,12 +60,18 @@ class Side {
     step.precision = precision;
     plan_ = runner_.add_training(step);
     runner_.prepare(config.seed);
+    if (precision == Precision::fp16) {
+      // What training begins with overflows in fresh networks; it would be lowered there.
+      runner_.session().step_state().loss_scale = kLossScale;
+      runner_.session().write_step_state();
+    }
   }
 
   [[nodiscard]] const Plan& plan() const { return runner_.session().plan(plan_); }
 
   // Runs a step and hands over every value, by name, right after the plan's step that computes it.
-  // A version that nothing was written to is none of its own.
+  // What `take` leaves in the elements takes the value's place when it says so. A version that
+  // nothing was written to is none of its own.
   template <typename Take>
   void run(std::int64_t number, Take&& take) {
     write_batch(number);
@@ -56,7 +96,11 @@ class Side {
         if (is_scaled(about)) {
           for (double& element : elements) element /= scale_;
         }
-        take(about.name, s, std::move(elements));
+        if (!take(about.name, s, elements)) continue;
+        if (is_scaled(about)) {
+          for (double& element : elements) element *= scale_;
+        }
+        session.write_form(plan_, form, elements);
       }
     });
   }
@@ -100,7 +144,8 @@ bool within(const Deviation& deviation, double tolerance) {
 
 }  // namespace
 
-Deviation deviation(std::span<const double> tested, std::span<const double> other) {
+Deviation deviation(std::span<const double> tested, std::span<const double> other,
+                    double yardstick) {
   ensure(tested.size() == other.size(), "two values of different sizes are compared");
   double largest = 0.0, worst = 0.0, squares = 0.0, difference_squares = 0.0;
   for (std::size_t i = 0; i < other.size(); ++i) {
@@ -116,7 +161,20 @@ Deviation deviation(std::span<const double> tested, std::span<const double> othe
     if (difference == 0.0) return 0.0;
     return size > 0.0 ? difference / size : std::numeric_limits<double>::infinity();
   };
-  return {worst, relative(worst, largest), std::sqrt(relative(difference_squares, squares))};
+  const double size = std::max(largest, yardstick);
+  squares = std::max(squares, yardstick * yardstick * static_cast<double>(other.size()));
+  return {worst, relative(worst, size), std::sqrt(relative(difference_squares, squares))};
+}
+
+Deviation differing_share(std::span<const double> tested, std::span<const double> other) {
+  ensure(tested.size() == other.size(), "two values of different sizes are compared");
+  double worst = 0.0, differing = 0.0;
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    worst = std::max(worst, std::abs(tested[i] - other[i]));
+    if (tested[i] != other[i]) differing += 1.0;
+  }
+  const double share = other.empty() ? 0.0 : differing / static_cast<double>(other.size());
+  return {worst, share, share};
 }
 
 VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Device& device,
@@ -126,49 +184,54 @@ VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Devic
   ensure(data.count() >= config.step.batch, "fewer samples than the batch");
   Side tested(config, config.tested, config.step.precision, data, device);
   Side other(config, config.against, config.against_precision, data, against_device);
-  const Graph& graph = *tested.plan().graph;
+  const Graph &graph = *tested.plan().graph, &other_graph = *other.plan().graph;
 
   VerifyResult result;
   std::map<std::string, std::size_t> index;  // of the rows, by the value's name
   for (std::int64_t number = 0; number < config.steps; ++number) {
-    std::map<std::string, Computed> expected;
-    other.run(number, [&](const std::string& name, std::size_t s, std::vector<double> elements) {
-      expected[name] = {std::move(elements), s};
+    Expected expected;
+    other.run(number, [&](const std::string& name, std::size_t s, std::vector<double>& elements) {
+      const double largest = largest_of(elements);
+      expected[name] = {std::move(elements), s, largest};
+      return false;
     });
-    tested.run(number,
-               [&](const std::string& name, std::size_t s, const std::vector<double>& elements) {
-                 const auto found = expected.find(name);
-                 if (found == expected.end()) {
-                   if (number == 0) result.only_tested.push_back(name);
-                   return;
-                 }
-                 const auto [entry, is_new] = index.try_emplace(name, result.values.size());
-                 if (is_new) {
-                   const Step& step = tested.plan().steps[s];
-                   const Value& value = graph.value(graph.find(name));
-                   const Node& node = graph.node(value.producer);
-                   result.values.push_back({name,
-                                            node.layer,
-                                            node.phase,
-                                            value.spec.shape,
-                                            step.kernel_name(),
-                                            other.plan().steps[found->second.step].kernel_name(),
-                                            {},
-                                            1});
-                 }
-                 VerifiedValue& row = result.values[entry->second];
-                 const Deviation now = deviation(elements, found->second.elements);
-                 if (!(now.max_relative <= row.worst.max_relative)) {
-                   row.worst = now;
-                   row.worst_step = number + 1;
-                 }
-                 if (!result.first_divergence && !within(now, config.tolerance)) {
-                   result.first_divergence = entry->second;
-                   result.divergence_step = number + 1;
-                 }
-                 found->second.elements.clear();
-                 found->second.elements.shrink_to_fit();
-               });
+    tested.run(number, [&](const std::string& name, std::size_t s, std::vector<double>& elements) {
+      const auto found = expected.find(name);
+      if (found == expected.end()) {
+        if (number == 0) result.only_tested.push_back(name);
+        return false;
+      }
+      const auto [entry, is_new] = index.try_emplace(name, result.values.size());
+      if (is_new) {
+        const Step& step = tested.plan().steps[s];
+        const Value& value = graph.value(graph.find(name));
+        const Node& node = graph.node(value.producer);
+        result.values.push_back({name,
+                                 node.layer,
+                                 node.phase,
+                                 value.spec.shape,
+                                 step.kernel_name(),
+                                 other.plan().steps[found->second.step].kernel_name(),
+                                 {},
+                                 1});
+      }
+      VerifiedValue& row = result.values[entry->second];
+      const DType dtype = graph.value(graph.find(name)).spec.dtype;
+      const bool whole = dtype == DType::u8 || dtype == DType::i32;
+      const Deviation now = whole ? differing_share(elements, found->second.elements)
+                                  : deviation(elements, found->second.elements,
+                                              least_yardstick(other_graph, name, expected));
+      if (!(now.max_relative <= row.worst.max_relative)) {
+        row.worst = now;
+        row.worst_step = number + 1;
+      }
+      if (!result.first_divergence && !within(now, config.tolerance)) {
+        result.first_divergence = entry->second;
+        result.divergence_step = number + 1;
+      }
+      elements = std::move(found->second.elements);
+      return !config.accumulate;
+    });
     if (number == 0) {
       for (const auto& [name, computed] : expected) {
         if (!index.contains(name)) result.only_other.push_back(name);

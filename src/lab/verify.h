@@ -18,16 +18,24 @@ struct VerifyConfig {
   std::int64_t steps = 1;
   double learning_rate = 0.01;
   double tolerance = 1e-4;  // on max_relative
+  // Errors travel: each step computes from what the steps before computed. Otherwise each computes
+  // from the other's values, so that the error shown for a value is its own step's alone.
+  bool accumulate = false;
   std::uint64_t seed = 0;
 };
 
 // How far a value of the tested plan is from the other's. Relative means relative to the largest
-// element of the other; where that is 0, any difference is infinite.
+// element of the other; where that is 0, any difference is infinite. For whole numbers (the
+// positions of maxima) both relative errors are the share of elements that differ.
 struct Deviation {
   double max_absolute = 0.0, max_relative = 0.0;
   double rms_relative = 0.0;  // root mean square of the differences ÷ that of the values
 };
-[[nodiscard]] Deviation deviation(std::span<const double> tested, std::span<const double> other);
+// `yardstick`: errors are relative to at least this.
+[[nodiscard]] Deviation deviation(std::span<const double> tested, std::span<const double> other,
+                                  double yardstick = 0.0);
+[[nodiscard]] Deviation differing_share(std::span<const double> tested,
+                                        std::span<const double> other);
 
 struct VerifiedValue {
   std::string name, layer;

@@ -30,6 +30,75 @@ double element(const std::byte* data, DType dtype, std::int64_t index) {
   fail("unknown element type");
 }
 
+void set_element(std::byte* data, DType dtype, std::int64_t index, double value) {
+  switch (dtype) {
+    case DType::f64:
+      reinterpret_cast<double*>(data)[index] = value;
+      return;
+    case DType::f32:
+      reinterpret_cast<float*>(data)[index] = static_cast<float>(value);
+      return;
+    case DType::i32:
+      reinterpret_cast<std::int32_t*>(data)[index] = static_cast<std::int32_t>(value);
+      return;
+    case DType::u8:
+      reinterpret_cast<std::uint8_t*>(data)[index] = static_cast<std::uint8_t>(value);
+      return;
+    case DType::bf16:
+      reinterpret_cast<BFloat16*>(data)[index] = narrowed<BFloat16>(value);
+      return;
+    case DType::f16:
+      reinterpret_cast<Float16*>(data)[index] = narrowed<Float16>(value);
+      return;
+  }
+  fail("unknown element type");
+}
+
+// Calls take(number, offset) for each element in logical order; offsets count elements.
+template <typename Take>
+void for_each_element(const Tensor& tensor, Take&& take) {
+  const Shape& shape = tensor.shape();
+  const std::int64_t count = shape.elements();
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t offset = 0, rest = i;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      offset += rest % shape[axis] * tensor.strides[static_cast<std::size_t>(axis)];
+      rest /= shape[axis];
+    }
+    take(static_cast<std::size_t>(i), offset);
+  }
+}
+
+// Room for what lies from the first element to the last; slices have gaps between.
+std::vector<std::byte> bytes_of_extent(const Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  if (shape.elements() == 0) return {};
+  std::int64_t last = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    last += (shape[axis] - 1) * tensor.strides[static_cast<std::size_t>(axis)];
+  }
+  return std::vector<std::byte>(static_cast<std::size_t>(last + 1) * size_of(tensor.spec.dtype));
+}
+
+Tensor plain_tensor(const DeviceMemory& memory, const TensorSpec& spec) {
+  return {memory.data(), spec, Layout::plain(), dense_strides(spec.shape, LayoutKind::plain)};
+}
+
+// Copies a value from one layout to another and waits.
+void reorder(Device& device, const Tensor& from, const Tensor& to) {
+  std::unique_ptr<Kernel> kernel;
+  for (const Backend* backend : usable_backends()) {
+    if (kernel == nullptr && backend->device == device.kind()) {
+      kernel = backend->make_reorder(from.spec, from.layout, to.layout);
+    }
+  }
+  ensure(kernel != nullptr, "nobody can copy layout {} to {}", from.layout.text(),
+         to.layout.text());
+  const DeviceMemory workspace(device, std::max<std::size_t>(kernel->workspace_bytes, 64));
+  device.launch(*kernel, {{&from, 1}, {&to, 1}, workspace.data(), nullptr, device.queue()});
+  device.synchronize();
+}
+
 }  // namespace
 
 Session::~Session() {
@@ -228,48 +297,44 @@ void Session::run_step(PlanId id, std::size_t step) {
 }
 
 std::vector<double> Session::read_form(PlanId id, FormId form_id) const {
-  const Plan& p = plans_[id]->plan;
-  Tensor source = tensor(p, form_id);
+  Tensor source = tensor(plans_[id]->plan, form_id);
   DeviceMemory converted;
   if (source.layout.kind() == LayoutKind::own) {
-    std::unique_ptr<Kernel> reorder;
-    for (const Backend* backend : usable_backends()) {
-      if (reorder == nullptr && backend->device == device_.kind()) {
-        reorder = backend->make_reorder(source.spec, source.layout, Layout::plain());
-      }
-    }
-    ensure(reorder != nullptr, "nobody can read layout {}", source.layout.text());
-    const std::int64_t bytes = aligned(source.spec.bytes());
-    converted = DeviceMemory(device_, static_cast<std::size_t>(bytes) + reorder->workspace_bytes);
-    Tensor plain{converted.data(), source.spec, Layout::plain(),
-                 dense_strides(source.shape(), LayoutKind::plain)};
-    const KernelArgs args{
-        {&source, 1}, {&plain, 1}, converted.data() + bytes, nullptr, device_.queue()};
-    device_.launch(*reorder, args);
-    device_.synchronize();
+    converted = DeviceMemory(device_, static_cast<std::size_t>(source.spec.bytes()));
+    const Tensor plain = plain_tensor(converted, source.spec);
+    reorder(device_, source, plain);
     source = plain;
   }
-  // Slices have gaps: take the bytes from the first to the last element.
-  const Shape& shape = source.shape();
-  std::int64_t last = 0;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    last += (shape[axis] - 1) * source.strides[static_cast<std::size_t>(axis)];
-  }
-  const std::int64_t count = shape.elements();
-  if (count == 0) return {};
-  std::vector<std::byte> bytes(static_cast<std::size_t>(last + 1) * size_of(source.spec.dtype));
+  std::vector<std::byte> bytes = bytes_of_extent(source);
   device_.download(bytes.data(), source.data, bytes.size());
   device_.synchronize();
-  std::vector<double> elements(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t offset = 0, rest = i;
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      offset += rest % shape[axis] * source.strides[static_cast<std::size_t>(axis)];
-      rest /= shape[axis];
-    }
-    elements[static_cast<std::size_t>(i)] = element(bytes.data(), source.spec.dtype, offset);
-  }
+  std::vector<double> elements(static_cast<std::size_t>(source.shape().elements()));
+  for_each_element(source, [&](std::size_t i, std::int64_t offset) {
+    elements[i] = element(bytes.data(), source.spec.dtype, offset);
+  });
   return elements;
+}
+
+void Session::write_form(PlanId id, FormId form_id, std::span<const double> elements) {
+  const Tensor target = tensor(plans_[id]->plan, form_id);
+  ensure(static_cast<std::int64_t>(elements.size()) == target.shape().elements(),
+         "a value of {} elements is written with {}", target.shape().elements(), elements.size());
+  DeviceMemory converted;
+  Tensor plain = target;
+  if (target.layout.kind() == LayoutKind::own) {
+    converted = DeviceMemory(device_, static_cast<std::size_t>(target.spec.bytes()));
+    plain = plain_tensor(converted, target.spec);
+  }
+  // What lies in the gaps of a slice belongs to others.
+  std::vector<std::byte> bytes = bytes_of_extent(plain);
+  device_.download(bytes.data(), plain.data, bytes.size());
+  device_.synchronize();
+  for_each_element(plain, [&](std::size_t i, std::int64_t offset) {
+    set_element(bytes.data(), plain.spec.dtype, offset, elements[i]);
+  });
+  device_.upload(plain.data, bytes.data(), bytes.size());
+  if (plain.data != target.data) reorder(device_, plain, target);
+  device_.synchronize();
 }
 
 std::vector<double> Session::read_value(PlanId id, ValueId value) const {

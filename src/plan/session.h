@@ -62,6 +62,8 @@ class Session {
   // alive: after the last step for outputs, after the producing step in a stepwise run.
   [[nodiscard]] std::vector<double> read_form(PlanId id, FormId form) const;
   [[nodiscard]] std::vector<double> read_value(PlanId id, ValueId value) const;
+  // Puts elements in logical order, rounded to the form's type, in its place.
+  void write_form(PlanId id, FormId form, std::span<const double> elements);
 
   // The scratch arena itself, for tests that look at what was touched.
   [[nodiscard]] std::span<std::byte> scratch() const {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "plan/without_measuring.h"
 
 namespace ridgeline {
 namespace {
@@ -171,6 +172,7 @@ Trainer::Plans Trainer::add_plans(StepRunner& runner, std::int64_t batch) const 
   plans.train = runner.add_training(spec);
   spec.batch = data_.train.count() % batch;
   if (spec.batch > 0 && config_.last_batch == LastBatch::smaller) {
+    const WithoutMeasuring seldom;
     plans.train_rest = runner.add_training(spec);
   }
   if (data_.test.empty()) return plans;

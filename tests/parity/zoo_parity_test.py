@@ -80,8 +80,8 @@ def torch_model(manifest, folder, dtype):
 
 
 def torch_run(manifest, folder, dtype, steps, first=0, channels_last=False, device="cpu", narrow=None):
-    """Logits of inference; the loss, gradients and running statistics of each step, from batch `first` on. With `narrow`,
-    under autocast to that type."""
+    """Logits of inference; the loss, gradients and running statistics of each step, from batch `first` on, around
+    the end. With `narrow`, under autocast to that type."""
     model = torch_model(manifest, folder, dtype).to(device)
     autocast = torch.autocast("cuda", narrow) if narrow else contextlib.nullcontext()
     scale = 1024.0 if narrow == torch.float16 else 1.0
@@ -99,7 +99,8 @@ def torch_run(manifest, folder, dtype, steps, first=0, channels_last=False, devi
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=manifest["learning_rate"], momentum=manifest["momentum"])
     for step in range(first, first + steps):
-        rows = slice(step * batch, (step + 1) * batch)
+        begin = step % manifest["steps"] * batch
+        rows = slice(begin, begin + batch)
         optimizer.zero_grad()
         with autocast:
             loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])

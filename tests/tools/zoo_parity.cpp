@@ -4,7 +4,8 @@
 // usage: zoo_parity names
 //        zoo_parity MODEL IMAGE BATCH STEPS FOLDER RUN...
 // A run is f64 (the reference in double), or BACKEND[:PRECISION[:STEPS]], such as cuda:bf16:5; one
-// step in fp32 where nothing else is told.
+// step in fp32 where nothing else is told. Gradients and statistics are those of the first step, in
+// double those of every step.
 
 #include <algorithm>
 #include <cstdio>
@@ -136,6 +137,7 @@ Json run_steps(const Run& run, const Dataset& data, const fs::path& folder) {
     const MetricTotals totals = runner.totals();
     result["losses"].push_back(totals.loss / static_cast<double>(run.spec.batch));
     const double scale = runner.session().read_step_state().gradient_scale;
+    if (step > 0 && run.spec.dtype != DType::f64) continue;
     write_values(gradients, runner, training, true, scale, gradient_name);
     write_values(statistics, runner, training, false, 1.0, [](const std::string& n) { return n; });
   }

@@ -35,7 +35,6 @@ constexpr int kTilesOfWarp = kMaxPixelInputs / 16 / kWarps;  // of 16 inputs, in
 constexpr int kUnitStride = kMaxPixelHidden + 1;
 constexpr int kFragment = 32 * 2 * kColumnTiles;  // words of the right operand of one step
 constexpr int kMaxStages = 3;
-constexpr int kBehindStages = kMaxPixelInputs;  // bytes that second_product may read there
 constexpr int kUnitNumbers = 5;                 // of UnitNumbers, for each unit
 
 static_assert(kRows == 2 * 32 && kWarps == 2 * kParts);
@@ -325,20 +324,22 @@ __device__ __forceinline__ void middle_of_row(const MlpStep& step, const MlpTile
 
 // Adds pixelsᵀ · diffs of a tile to the sums of a warp's inputs: a warp takes every eighth group of
 // 16. Rows `group` and `group` + 8 of a product are inputs 2 group and 2 group + 1, which lie
-// together. Groups behind the last are computed too, of whatever bytes are there, so that no branch
-// stands between the loads; nobody reads their sums.
+// together. In the place of groups behind the last the last is computed again, so that no branch
+// stands between the loads; nobody reads those sums.
 __device__ __forceinline__ void second_product(const MlpStep& step, const std::byte* stage,
                                                const std::uint32_t* fragments,
                                                float (&sums)[kTilesOfWarp][kColumnTiles][4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int group = lane / 4, four = lane % 4, pitch = pitch_of(step.inputs);
+  const int last = step.inputs - (warp + 1) * 16;
   for (int k = 0; k < kRowSteps; ++k) {
     const RightOperand right(fragments, k, lane);
     const std::byte* const rows = stage + (k * 16 + 2 * four) * pitch + warp * 16 + 2 * group;
 #pragma unroll
     for (int i = 0; i < kTilesOfWarp; ++i) {
+      const std::byte* const inputs = rows + min(i * kWarps * 16, last);
       const auto pair = [&](int row) -> std::uint32_t {
-        return *reinterpret_cast<const std::uint16_t*>(rows + row * pitch + i * kWarps * 16);
+        return *reinterpret_cast<const std::uint16_t*>(inputs + row * pitch);
       };
       const std::uint32_t a = pair(0), b = pair(1), c = pair(8), d = pair(9);
       const std::uint32_t left[4] = {pair_bytes<0>(a, b), pair_bytes<1>(a, b), pair_bytes<0>(c, d),
@@ -445,14 +446,14 @@ MlpPixelPlan plan_mlp_pixels(const MlpStep& step, const DeviceLimits& device) {
     return {};
   }
   const Places places(step);
-  const std::int64_t left = device.shared_bytes_per_block - places.stages - kBehindStages;
+  const std::int64_t left = device.shared_bytes_per_block - places.stages;
   const std::int64_t fit = left / places.stage_bytes;
   if (fit < 2) return {};
   const std::int64_t tiles = (step.rows + kRows - 1) / kRows;
   MlpPixelPlan plan;
   plan.stages = static_cast<int>(fit < kMaxStages ? fit : kMaxStages);
   plan.blocks = static_cast<int>(tiles < device.multiprocessors ? tiles : device.multiprocessors);
-  plan.shared_bytes = places.stages + plan.stages * places.stage_bytes + kBehindStages;
+  plan.shared_bytes = places.stages + plan.stages * places.stage_bytes;
   return plan;
 }
 

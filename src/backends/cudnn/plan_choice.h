@@ -1,7 +1,8 @@
 #pragma once
 
 // Which of the libraries' proposals computes a product: the fastest of some, by measuring. A choice
-// is made once for a product and remembered, in the process and in a file.
+// is made once for a product and remembered, in the process and in a file. Under WithoutMeasuring
+// it is the first proposal.
 
 #include <memory>
 #include <string>
@@ -12,7 +13,7 @@ namespace ridgeline::cudnn {
 
 struct Choice {
   std::shared_ptr<const Executable> executable;  // null: no library computes it
-  double seconds = 0.0;                          // 0: not measured, for want of memory
+  double seconds = 0.0;                          // 0: not measured
 };
 
 // Whether a library computes the product. Cheap beside a choice: nothing is run.
