@@ -394,5 +394,19 @@ TEST_F(BenchCli, APeerWithoutPythonIsLeftOutAndTheRestGoesOn) {
             std::string::npos);
 }
 
+TEST_F(BenchCli, APeerThatHangsIsLeftOutAndTheRestGoesOn) {
+  const fs::path python = folder_ / "python3";
+  std::ofstream(python) << "#!/bin/sh\nexec sleep 600\n";
+  fs::permissions(python, fs::perms::owner_all);
+  setenv("RIDGELINE_PYTHON", python.c_str(), 1);
+  const Outcome outcome =
+      run("bench mlp --backend torch-cpu,native --peer-timeout 1 --json" + kSmall);
+  unsetenv("RIDGELINE_PYTHON");
+  const Json document = Json::parse(outcome.out);
+  ASSERT_EQ(document.at("results").size(), 1U) << outcome.err;
+  EXPECT_EQ(document.at("results")[0].at("backend"), "native");
+  EXPECT_EQ(document.at("left_out").size() + document.at("failed").size(), 1U);
+}
+
 }  // namespace
 }  // namespace ridgeline

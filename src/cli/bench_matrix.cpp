@@ -85,7 +85,8 @@ class Builder {
     const DataPointer data = data_of(source, step);
     if (!peer) show_plan(step, request, *device);
 
-    const Subject subject{work_of(step, *data, combination, crop), executor_of(combination, run), {}};
+    const Subject subject{
+        work_of(step, *data, combination, crop), executor_of(combination, run), {}};
     const auto seed = static_cast<std::uint64_t>(run.seed);
     const double rate = learning_rate(optimizer);
     if (peer) {
