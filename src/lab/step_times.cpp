@@ -149,7 +149,7 @@ std::int64_t working_set_of(const Plan& plan, const Step& step) {
       if (id == kNoForm) continue;
       const Plan::Root root = plan.root(id);
       std::int64_t& bytes = touched[root.form][root.offset];
-      bytes = std::max(bytes, plan.form(id).bytes);
+      bytes = std::max(bytes, plan.graph->value(plan.form(id).value).spec.bytes());
     }
   }
   auto total = static_cast<std::int64_t>(step.kernel->workspace_bytes);
@@ -172,7 +172,8 @@ std::int64_t bytes_read_by(const Plan& plan, const Step& step) {
                                          plan.graph->value(dst).spec.shape);
     for (const FormId form : step.inputs) {
       if (form == kNoForm || plan.form(form).value != src) continue;
-      bytes -= std::llround((1.0 - share) * static_cast<double>(plan.form(form).bytes));
+      bytes -=
+          std::llround((1.0 - share) * static_cast<double>(plan.graph->value(src).spec.bytes()));
     }
   }
   return bytes;
