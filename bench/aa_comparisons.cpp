@@ -1,6 +1,7 @@
 // How often does a comparison err? The same training step is measured twice, as two candidates that
 // take turns in blocks, and the verdict is asked for: "faster" or "slower" is then a false alarm.
-// In a second series B spins for a share of the step's time after each step: that must be found.
+// In a second series B spins after each step, for a share of the time that the step has just taken:
+// that must be found.
 //
 //   aa_comparisons [COMPARISONS [SLOW_DOWN [BLOCKS [BATCH]]]]     default 100 0.05 15 64
 //
@@ -59,8 +60,8 @@ class Candidate {
     runner_.write_batch(first);
   }
 
-  // One step and then `spin_seconds` of nothing useful.
-  double step(double spin_seconds) {
+  // One step, and then for a share of its time nothing useful.
+  double step(double spin_share) {
     const Clock::time_point start = Clock::now();
     Session& session = runner_.session();
     session.step_state() = {.learning_rate = 0.0,
@@ -70,10 +71,10 @@ class Candidate {
                             .valid_rows = batch_};
     session.run(plan_);
     ++done_;
-    const Clock::time_point computed = Clock::now();
-    while (spin_seconds > 0.0 && seconds_since(computed) < spin_seconds) {
-    }
-    return seconds_since(start);
+    const double enough = (1.0 + spin_share) * seconds_since(start);
+    double seconds = seconds_since(start);
+    while (spin_share > 0.0 && seconds < enough) seconds = seconds_since(start);
+    return seconds;
   }
 
  private:
@@ -92,28 +93,26 @@ Comparison compare_once(Device& device, const StepSpec& step, const PlanRequest&
                         const Dataset& data, const Setup& setup, double slow_down,
                         PhiloxSequence& random) {
   Candidate a(device, step, request, data), b(device, step, request, data);
-  std::vector<double> warm;
   for (int i = 0; i < kWarmup; ++i) {
-    warm.push_back(a.step(0.0));
+    (void)a.step(0.0);
     (void)b.step(0.0);
   }
-  const double spin = slow_down * median_of(warm);
   RunSeries series_a, series_b;
   const Clock::time_point start = Clock::now();
-  const auto turn = [&](Candidate& candidate, RunSeries& series, int block, double spins) {
-    (void)candidate.step(spins);  // the other one has used the caches
+  const auto turn = [&](Candidate& candidate, RunSeries& series, int block, double share) {
+    (void)candidate.step(share);  // the other one has used the caches
     for (int i = 0; i < kTurn; ++i) {
       series.at_seconds.push_back(seconds_since(start));
-      series.seconds.push_back(candidate.step(spins));
+      series.seconds.push_back(candidate.step(share));
       series.turn.push_back(block);
       series.process.push_back(0);
     }
   };
   for (int block = 0; block < setup.blocks; ++block) {
     const bool b_first = random.below(2) == 1;
-    if (b_first) turn(b, series_b, block, spin);
+    if (b_first) turn(b, series_b, block, slow_down);
     turn(a, series_a, block, 0.0);
-    if (!b_first) turn(b, series_b, block, spin);
+    if (!b_first) turn(b, series_b, block, slow_down);
   }
   return compare(series_a, series_b, {.side_by_side = true});
 }

@@ -76,7 +76,8 @@ TEST_F(BenchCli, MeasuresTheProductWithTheSameWorkSideBySide) {
           "--no-store --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   std::vector<std::string> rows;
-  for (const Json& row : Json::parse(outcome.out).at("results")) {
+  const Json document = Json::parse(outcome.out);
+  for (const Json& row : document.at("results")) {
     rows.push_back(row.at("model").get<std::string>() + ' ' + row.at("batch").dump() + ' ' +
                    row.at("backend").get<std::string>());
   }
@@ -320,10 +321,10 @@ TEST_F(BenchCli, AFullDiskDoesNotCostTheResults) {
   // No file may grow beyond what the empty store takes and a little.
   ASSERT_EQ(run("bench mlp" + kSmall).code, 0);
   const auto blocks = fs::file_size(folder_ / "ridgeline.db") / 1024 + 8;
-  const std::string command =
-      "cd '" + folder_.string() + "' && trap '' XFSZ && ulimit -f " + std::to_string(blocks) +
-      " && '" + program() + "' bench mlp --image 1x8x8 --batch 4 --warmup 1 --iterations 30000 " +
-      "--threads 1 --json 2>messages | head -c 1000000 > results; exit ${PIPESTATUS[0]}";
+  const std::string command = "cd '" + folder_.string() + "' && trap '' XFSZ && ulimit -f " +
+                              std::to_string(blocks) + " && '" + program() +
+                              "' bench mlp --image 1x8x8 --batch 4 --warmup 1 --iterations 30000 " +
+                              "--threads 1 --json > results 2> messages";
   const int status = std::system(("bash -c \"" + command + "\"").c_str());
   std::ifstream results(folder_ / "results"), messages(folder_ / "messages");
   const std::string text{std::istreambuf_iterator<char>(results), {}};
@@ -391,6 +392,20 @@ TEST_F(BenchCli, APeerWithoutPythonIsLeftOutAndTheRestGoesOn) {
   ASSERT_EQ(document.at("left_out").size(), 1U);
   EXPECT_NE(document.at("left_out")[0].at("reason").get<std::string>().find("python"),
             std::string::npos);
+}
+
+TEST_F(BenchCli, APeerThatHangsIsLeftOutAndTheRestGoesOn) {
+  const fs::path python = folder_ / "python3";
+  std::ofstream(python) << "#!/bin/sh\nexec sleep 600\n";
+  fs::permissions(python, fs::perms::owner_all);
+  setenv("RIDGELINE_PYTHON", python.c_str(), 1);
+  const Outcome outcome =
+      run("bench mlp --backend torch-cpu,native --peer-timeout 1 --json" + kSmall);
+  unsetenv("RIDGELINE_PYTHON");
+  const Json document = Json::parse(outcome.out);
+  ASSERT_EQ(document.at("results").size(), 1U) << outcome.err;
+  EXPECT_EQ(document.at("results")[0].at("backend"), "native");
+  EXPECT_EQ(document.at("left_out").size() + document.at("failed").size(), 1U);
 }
 
 }  // namespace

@@ -117,7 +117,9 @@ TEST_F(CompareCli, FasterSlowerAndSameHaveTheirExitCodes) {
 TEST_F(CompareCli, UndecidedHasItsOwnExitCode) {
   RunRecord base = record("native");
   const RunId few = store_->begin(base);
-  store_->add(few, std::vector<Sample>(3, {.wall_seconds = 0.01}));
+  Sample sample;
+  sample.wall_seconds = 0.01;
+  store_->add(few, std::vector<Sample>(3, sample));
   store_->finish(few, RunStatus::interrupted, "", {}, {});
   add(base, 0.010);
   const Outcome outcome = run("compare 1 2");

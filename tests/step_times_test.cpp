@@ -67,7 +67,7 @@ const StepTime* find(const std::vector<StepTime>& times, const std::string& laye
 }
 
 TEST_F(StepTimes, SumUpToThePlan) {
-  const Plan plan = plan_of(spec_of("squeezenet1_1", 2, 64));
+  const Plan plan = plan_of(spec_of("mnist_cnn", 8));
   const std::vector<StepTime> times = times_of(plan);
   ASSERT_EQ(times.size(), plan.steps.size());
   std::int64_t work = 0, bytes = 0;
@@ -120,7 +120,7 @@ TEST_F(StepTimes, OfDoublesAreHeldAgainstFp64) {
 }
 
 TEST_F(StepTimes, OnTensorCoresAreProductsAlone) {
-  StepGraph step = training_graph(spec_of("mobilenet_v2", 1, 32));
+  StepGraph step = training_graph(spec_of("mobilenet_v2", 2, 64));
   step.graph.allow_tf32(true);
   const Plan plan = plan_for(std::move(step.graph), request("native"), *cpu);
   const NamedDevice cuda;

@@ -85,7 +85,8 @@ class Builder {
     const DataPointer data = data_of(source, step);
     if (!peer) show_plan(step, request, *device);
 
-    const Subject subject{work_of(step, *data, combination, crop), executor_of(combination, run), {}};
+    const Subject subject{
+        work_of(step, *data, combination, crop), executor_of(combination, run), {}};
     const auto seed = static_cast<std::uint64_t>(run.seed);
     const double rate = learning_rate(optimizer);
     if (peer) {
@@ -93,7 +94,9 @@ class Builder {
           {.work = subject.work,
            .executor = subject.executor,
            .name = parse_peer(combination.backend),
-           .options = {.threads = thread_count(), .reply_seconds = work_.peer_seconds},
+           .options = {.threads = thread_count(),
+                       .start_seconds = std::min(PeerOptions{}.start_seconds, work_.peer_seconds),
+                       .reply_seconds = work_.peer_seconds},
            .peer_work = {.step = step,
                          .learning_rate = rate,
                          .inference = work_.inference,

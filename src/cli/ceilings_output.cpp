@@ -71,8 +71,7 @@ std::string ceilings_text(std::span<const Ceiling> ceilings) {
 Json ceilings_json(std::span<const Ceiling> ceilings) {
   Json rows = Json::array();
   for (const Ceiling& ceiling : ceilings) {
-    Json share = nullptr;
-    if (ceiling.datasheet) share = ceiling.value / *ceiling.datasheet;
+    const Json share = ceiling.datasheet ? Json(ceiling.value / *ceiling.datasheet) : Json(nullptr);
     rows.push_back({{"device", ceiling.device},
                     {"kind", ceiling.kind},
                     {"subject", ceiling.subject},

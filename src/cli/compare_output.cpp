@@ -31,7 +31,7 @@ std::string work_text(const Work& work) {
 std::string runs_text(const RunComparison& comparison) {
   TextTable table({"", "run", "executor", comparison.per_sample ? "median a sample" : "median",
                    "samples", "units", "label"},
-                  "llrrrrl");
+                  "lllrrrl");
   const Comparison& result = comparison.result;
   const auto add = [&](const char* name, const RunRecord& run, double median, std::int64_t samples,
                        std::int64_t units) {

@@ -1,6 +1,7 @@
 // ridgeline env: what this machine and this build are, and what it was measured to do at most.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "lab/ceilings/ceilings.h"
+#include "lab/ceilings/hardware.h"
 #include "lab/environment.h"
 #include "lab/store/store.h"
 
@@ -88,6 +90,20 @@ std::vector<std::string> devices_of(const EnvOptions& options, const Environment
   return names;
 }
 
+// Repeats that lie far apart tell of other programs; a roof from such a time may be too low.
+void warn_of_disturbance(const std::vector<Ceiling>& ceilings) {
+  constexpr double kCalm = 0.7;
+  const auto disturbed =
+      std::count_if(ceilings.begin(), ceilings.end(), [](const Ceiling& ceiling) {
+        return ceiling.value < kCalm * ceiling.high && ceiling.unit != "s";
+      });
+  if (disturbed == 0) return;
+  message(
+      fmt::format("warning: {} of {} ceilings varied by more than 30%: something else was "
+                  "running; measure again when the machine is idle\n",
+                  disturbed, ceilings.size()));
+}
+
 int run_measure(const EnvOptions& options) {
   const Environment env = read_environment();
   const EnvironmentRecord record = environment_record(env, options.label);
@@ -95,7 +111,8 @@ int run_measure(const EnvOptions& options) {
   for (const std::string& name : devices_of(options, env)) {
     devices.push_back(make_device(name)->name());
   }
-  // Opened before measuring: a file that cannot be written is told at once.
+  // Before measuring: wrong files of hardware and a store that cannot be written are told at once.
+  (void)known_hardware();
   Store store(options.store);
   std::vector<Ceiling> all;
   for (const std::string& device : devices) {
@@ -108,6 +125,7 @@ int run_measure(const EnvOptions& options) {
     store.replace_ceilings(record.key, device, found);
     all.insert(all.end(), found.begin(), found.end());
   }
+  warn_of_disturbance(all);
   if (options.json) {
     nlohmann::ordered_json document = nlohmann::ordered_json::parse(environment_json(env));
     document["environment_key"] = record.key;

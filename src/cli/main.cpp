@@ -33,15 +33,17 @@ void check_command(const CLI::App& program, int argc, char** argv) {
 // What the parser did not understand, with the nearest option it knows.
 [[noreturn]] void refuse_extras(const CLI::App& program) {
   const CLI::App* command = &program;
-  for (const CLI::App* used : program.get_subcommands()) command = used;
+  std::string help = "ridgeline";
+  for (auto used = program.get_subcommands(); !used.empty(); used = command->get_subcommands()) {
+    command = used.back();
+    help += ' ' + command->get_name();
+  }
+  help += " --help";
   std::vector<std::string> known;
   for (const CLI::Option* option : command->get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
   }
   const std::vector<std::string_view> candidates(known.begin(), known.end());
-  const std::string help = command == &program
-                               ? "ridgeline --help"
-                               : fmt::format("ridgeline {} --help", command->get_name());
   const std::vector<std::string> extras = program.remaining(true);
   for (const std::string& extra : extras) {
     if (!extra.starts_with('-')) continue;

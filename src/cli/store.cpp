@@ -166,7 +166,7 @@ void add_filter_options(CLI::App& command, RunFilter& filter) {
     // The help says what the registry says.
     for (const Column& each : table("runs").columns) {
       if (each.name != column) continue;
-      std::string meaning(each.meaning);
+      std::string meaning(each.meaning.substr(0, each.meaning.find(" (")));
       std::erase(meaning, '`');
       command.add_option(option, value, "Only runs with this: " + meaning)->type_name("TEXT");
     }

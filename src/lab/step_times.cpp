@@ -55,13 +55,16 @@ std::optional<DType> product_type(const Plan& plan, const Step& step) {
   return std::nullopt;
 }
 
-bool computes_in(const Plan& plan, const Step& step, DType dtype) {
+// By the largest of its tensors: totals are kept in f64 whatever a step computes in.
+bool computes_in_doubles(const Plan& plan, const Step& step) {
+  const Form* largest = nullptr;
   for (const auto* forms : {&step.inputs, &step.outputs}) {
     for (const FormId id : *forms) {
-      if (id != kNoForm && plan.graph->value(plan.form(id).value).spec.dtype == dtype) return true;
+      if (id == kNoForm) continue;
+      if (largest == nullptr || plan.form(id).bytes > largest->bytes) largest = &plan.form(id);
     }
   }
-  return false;
+  return largest != nullptr && plan.graph->value(largest->value).spec.dtype == DType::f64;
 }
 
 // Turns of the clock over one whole step, the sum of which is the step.
@@ -155,7 +158,7 @@ std::int64_t working_set_of(const Plan& plan, const Step& step) {
       if (id == kNoForm) continue;
       const Plan::Root root = plan.root(id);
       std::int64_t& bytes = touched[root.form][root.offset];
-      bytes = std::max(bytes, plan.form(id).bytes);
+      bytes = std::max(bytes, plan.graph->value(plan.form(id).value).spec.bytes());
     }
   }
   auto total = static_cast<std::int64_t>(step.kernel->workspace_bytes);
@@ -178,14 +181,15 @@ std::int64_t bytes_read_by(const Plan& plan, const Step& step) {
                                          plan.graph->value(dst).spec.shape);
     for (const FormId form : step.inputs) {
       if (form == kNoForm || plan.form(form).value != src) continue;
-      bytes -= std::llround((1.0 - share) * static_cast<double>(plan.form(form).bytes));
+      bytes -=
+          std::llround((1.0 - share) * static_cast<double>(plan.graph->value(src).spec.bytes()));
     }
   }
   return bytes;
 }
 
 std::string unit_of(const Plan& plan, const Step& step, const Device& device) {
-  const std::string plain = computes_in(plan, step, DType::f64) ? "fp64" : "fp32";
+  const std::string plain = computes_in_doubles(plan, step) ? "fp64" : "fp32";
   if (device.kind() == "cpu") return plain;
   const std::optional<DType> type = product_type(plan, step);
   if (!type) return plain;

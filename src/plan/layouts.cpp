@@ -94,7 +94,7 @@ class Settling {
       step.kernel = std::move(kernel);
       step.inputs = {from};
       step.outputs = {to};
-      step.boundary = {.bytes_read = plan_.form(from).bytes, .bytes_written = plan_.form(to).bytes};
+      step.boundary = {.bytes_read = spec.bytes(), .bytes_written = spec.bytes()};
       plan_.steps.push_back(std::move(step));
       return;
     }
@@ -131,14 +131,14 @@ class Settling {
 
     for (std::size_t i = 0; i < problem.inputs.size(); ++i) {
       step.inputs.push_back(form_in(problem.inputs[i], kernel.input_layouts[i], first));
-      step.boundary.bytes_read += plan_.form(step.inputs.back()).bytes;
+      step.boundary.bytes_read += problem.input(i).bytes();
     }
     std::vector<std::pair<FormId, FormId>> canonical;  // a state's form as computed, and as kept
     for (std::size_t i = 0; i < problem.outputs.size(); ++i) {
       const FormId form =
           add_output(problem.outputs[i], kernel.output_layouts[i], *tile.backend, canonical);
       step.outputs.push_back(form);
-      if (form != kNoForm) step.boundary.bytes_written += plan_.form(form).bytes;
+      if (form != kNoForm) step.boundary.bytes_written += problem.output(i).bytes();
     }
     for (const NodeId node : tile.nodes) step.work += graph_.cost(node);
     step.boundary.macs = step.work.macs;

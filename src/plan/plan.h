@@ -43,8 +43,10 @@ struct Step {
   std::unique_ptr<Kernel> kernel;
   std::vector<FormId> inputs, outputs;  // kNoForm: an output that nobody reads
   std::int64_t workspace_offset = 0;
-  Cost work;      // the algorithmic work of the ops it covers
-  Cost boundary;  // what it executes: bytes at its own boundary, FLOPs by the kernel's factor
+  Cost work;  // the algorithmic work of the ops it covers
+  // What it executes: bytes of the values at its own boundary, without a layout's padding, and
+  // FLOPs by the kernel's factor.
+  Cost boundary;
 
   [[nodiscard]] bool is_reorder() const { return nodes.empty(); }
   [[nodiscard]] std::string kernel_name() const;  // "onednn:conv2d/jit:avx2"

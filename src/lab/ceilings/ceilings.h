@@ -27,8 +27,10 @@ namespace ridgeline {
 
 // How much trouble is taken.
 struct CeilingEffort {
-  int repeats = 9;                // of each measurement, at least 5
-  double repeat_seconds = 0.008;  // each, at least
+  // Of each measurement: many short ones, of which some are not disturbed. Where one takes long
+  // there are fewer, but never fewer than 5.
+  int repeats = 21;
+  double repeat_seconds = 0.003;  // each, at least
   // Bytes of the arrays that stand for memory; 0: four times the last cache.
   std::int64_t memory_bytes = 0;
 };

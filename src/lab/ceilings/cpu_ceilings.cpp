@@ -1,13 +1,15 @@
 // The ceilings of the CPU: arithmetic by instruction set, bandwidth by memory level, on one core
 // and on all.
 
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <memory>
+#include <thread>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -30,6 +32,39 @@ class ThreadCount {
 
  private:
   int before_;
+};
+
+// So many threads, each on a processor of its own: on a busy machine the system would let some
+// share one, and clocks and first-touched memory belong to a place. Undone at the end.
+class PinnedThreads {
+ public:
+  explicit PinnedThreads(int threads) : count_(threads) {
+    CPU_ZERO(&before_);
+    if (sched_getaffinity(0, sizeof(before_), &before_) != 0) return;
+    std::vector<int> processors;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &before_)) processors.push_back(cpu);
+    }
+    if (processors.empty()) return;
+    pinned_ = true;
+    parallel([&](int thread, int) {
+      cpu_set_t own;
+      CPU_ZERO(&own);
+      CPU_SET(processors[static_cast<std::size_t>(thread) % processors.size()], &own);
+      (void)sched_setaffinity(0, sizeof(own), &own);
+    });
+  }
+  ~PinnedThreads() {
+    if (!pinned_) return;
+    parallel([&](int, int) { (void)sched_setaffinity(0, sizeof(before_), &before_); });
+  }
+  PinnedThreads(const PinnedThreads&) = delete;
+  PinnedThreads& operator=(const PinnedThreads&) = delete;
+
+ private:
+  ThreadCount count_;
+  cpu_set_t before_{};
+  bool pinned_ = false;
 };
 
 struct Scope {
@@ -56,19 +91,33 @@ class Pages {
   std::size_t bytes_ = 0;
 };
 
-template <typename Body>
-double seconds_of(Body&& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// How many turns take `seconds`. run(turns) runs them on all threads.
+// Runs body(thread) on all threads; seconds from when all are there until the last is done.
+template <typename Body>
+double seconds_on_threads(Body&& body) {
+  const auto count = static_cast<std::size_t>(thread_count());
+  std::vector<double> begins(count, std::numeric_limits<double>::infinity()), ends(count, 0.0);
+  std::atomic<int> arrived{0};
+  parallel([&](int thread, int threads) {
+    ++arrived;
+    while (arrived < threads) std::this_thread::yield();
+    begins[static_cast<std::size_t>(thread)] = now();
+    body(thread);
+    ends[static_cast<std::size_t>(thread)] = now();
+  });
+  return *std::max_element(ends.begin(), ends.end()) -
+         *std::min_element(begins.begin(), begins.end());
+}
+
+// How many turns take `seconds`. run(turns) runs them on all threads and gives the seconds.
 template <typename Run>
 std::int64_t turns_for(double seconds, Run&& run) {
-  run(1);  // first touches
+  (void)run(1);  // first touches
   for (std::int64_t turns = 1;; turns *= 4) {
-    const double taken = seconds_of([&] { run(turns); });
+    const double taken = run(turns);
     if (taken >= seconds / 4 || turns > (std::int64_t{1} << 40)) {
       return std::max<std::int64_t>(
           1, static_cast<std::int64_t>(std::ceil(static_cast<double>(turns) * seconds / taken)));
@@ -96,9 +145,13 @@ void repeat(Ceiling& ceiling, int repeats, std::int64_t turns, double amount, Ru
     if (const std::optional<double> mhz = mhz_of_threads()) clocks.push_back(*mhz);
   };
   note_clock();
-  for (int i = 0; i < repeats; ++i) {
-    const double seconds = seconds_of([&] { run(turns); });
+  constexpr int kFewest = 5;
+  constexpr double kEnough = 0.25;  // seconds in all
+  double spent = 0.0;
+  for (int i = 0; i < repeats && (i < kFewest || spent < kEnough); ++i) {
+    const double seconds = run(turns);
     rates.push_back(amount * static_cast<double>(turns) / seconds);
+    spent += seconds;
     note_clock();
   }
   set_values(ceiling, rates);
@@ -107,9 +160,9 @@ void repeat(Ceiling& ceiling, int repeats, std::int64_t turns, double amount, Ru
 
 Ceiling measure_fma(const FmaLoop& loop, const Scope& scope, const CeilingEffort& effort) {
   Ceiling ceiling = ceiling_named("cpu", "compute", loop.dtype, loop.path, scope.name, "FLOP/s");
-  const ThreadCount threads(scope.threads);
+  const PinnedThreads threads(scope.threads);
   const auto run = [&](std::int64_t rounds) {
-    parallel([&](int, int) {
+    return seconds_on_threads([&](int) {
       volatile double result = loop.run(rounds);
       (void)result;
     });
@@ -168,7 +221,7 @@ class StreamMeasurement {
         effort_(effort),
         arrays_(scope.threads, level.sets.front()) {
     // Every page is touched by the thread that will use it.
-    const ThreadCount threads(scope_.threads);
+    const PinnedThreads threads(scope_.threads);
     parallel([&](int thread, int) {
       const StreamArrays own = arrays_.of(thread, level_.sets.front(), 1);
       std::fill(own.a, own.a + own.count, 1.0F);
@@ -178,18 +231,18 @@ class StreamMeasurement {
   Ceiling measure(const std::string& path) {
     Ceiling ceiling = ceiling_named("cpu", "bandwidth", level_.name, path, scope_.name, "B/s");
     ceiling.capacity_bytes = level_.capacity;
-    const ThreadCount threads(scope_.threads);
+    const PinnedThreads threads(scope_.threads);
     const std::vector<StreamTrial> trials = trials_of(path);
     const StreamTrial* fastest = &trials.front();
     std::int64_t passes = 1;
     double best = 0.0;
     // A roof is what the best way reaches: each is tried, the fastest is measured.
     for (const StreamTrial& trial : trials) {
-      const auto run = [&](std::int64_t n) { run_trial(trial, n); };
+      const auto run = [&](std::int64_t n) { return run_trial(trial, n); };
       const std::int64_t needed = turns_for(effort_.repeat_seconds, run);
       double rate = 0.0;
       for (int i = 0; i < (trials.size() > 1 ? 2 : 0); ++i) {
-        const double taken = seconds_of([&] { run(needed); });
+        const double taken = run(needed);
         rate = std::max(rate, bytes_of(trial) * static_cast<double>(needed) / taken);
       }
       if (rate < best) continue;
@@ -198,7 +251,7 @@ class StreamMeasurement {
       passes = needed;
     }
     repeat(ceiling, effort_.repeats, passes, bytes_of(*fastest),
-           [&](std::int64_t n) { run_trial(*fastest, n); });
+           [&](std::int64_t n) { return run_trial(*fastest, n); });
     return ceiling;
   }
 
@@ -223,8 +276,8 @@ class StreamMeasurement {
     return static_cast<double>(arrays.count) * sizeof(float) * trial.loop->arrays * scope_.threads;
   }
 
-  void run_trial(const StreamTrial& trial, std::int64_t passes) const {
-    parallel([&](int thread, int) {
+  [[nodiscard]] double run_trial(const StreamTrial& trial, std::int64_t passes) const {
+    return seconds_on_threads([&](int thread) {
       trial.loop->run(arrays_.of(thread, trial.set_bytes, trial.loop->arrays), passes);
     });
   }
@@ -242,12 +295,14 @@ Ceiling measure_fork_join(const Scope& scope, const CeilingEffort& effort) {
   Ceiling ceiling = ceiling_named("cpu", "latency", "fork-join", "", scope.name, "s");
   const ThreadCount threads(scope.threads);
   const auto run = [](std::int64_t turns) {
+    const double begin = now();
     for (std::int64_t i = 0; i < turns; ++i) parallel([](int, int) {});
+    return now() - begin;
   };
   const std::int64_t turns = turns_for(effort.repeat_seconds, run);
   std::vector<double> seconds;
   for (int i = 0; i < effort.repeats; ++i) {
-    seconds.push_back(seconds_of([&] { run(turns); }) / static_cast<double>(turns));
+    seconds.push_back(run(turns) / static_cast<double>(turns));
   }
   set_values(ceiling, seconds);
   return ceiling;

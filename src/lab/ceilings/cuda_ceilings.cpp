@@ -81,7 +81,7 @@ std::vector<Ceiling> measure_tensor(Device& device, Precision precision,
   std::vector<Ceiling> ways = {
       measure_arithmetic(device, {arithmetic, subject.c_str(), "tensor mma.sync"}, effort)};
   const std::vector<double> products =
-      product_rates(device, precision, effort.repeats, effort.repeat_seconds / 2);
+      product_rates(device, precision, effort.repeats, effort.repeat_seconds);
   if (!products.empty()) {
     Ceiling ceiling = ways.front();
     ceiling.path = "tensor cuBLASLt";

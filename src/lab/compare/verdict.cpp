@@ -170,7 +170,7 @@ std::string reason_of(const Comparison& result, const VerdictOptions& options) {
   switch (result.verdict) {
     case Verdict::faster:
     case Verdict::slower:
-      return fmt::format("{} excludes no difference, and the ratio is beyond the margin of {:.4g}%",
+      return fmt::format("{} lies on one side of 0, and the ratio is beyond the margin of {:.4g}%",
                          interval, margin);
     case Verdict::same:
       return fmt::format("{} lies within the margin of {:.4g}%", interval, margin);

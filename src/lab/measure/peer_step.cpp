@@ -12,11 +12,16 @@ namespace {
 constexpr std::int64_t kFrameworkBytes = std::int64_t{500} << 20;
 constexpr std::int64_t kPeerFactor = 2;
 
-std::int64_t likely_bytes(const PeerStepConfig& config) {
+// Our own plan of the same work tells what it takes.
+struct OwnPlan {
+  std::int64_t bytes = 0, flops = 0;
+};
+OwnPlan own_plan(const PeerStepConfig& config) {
   StepRunner dry(*config.device, without_search(config.ours, *config.device));
-  (void)(config.peer_work.inference ? dry.add_evaluation(config.peer_work.step)
-                                    : dry.add_training(config.peer_work.step));
-  return kPeerFactor * dry.bytes() + kFrameworkBytes;
+  const Session::PlanId plan = config.peer_work.inference
+                                   ? dry.add_evaluation(config.peer_work.step)
+                                   : dry.add_training(config.peer_work.step);
+  return {dry.bytes(), dry.session().plan(plan).work().flops};
 }
 
 std::string versions_text(const PeerAvailability& about) {
@@ -34,7 +39,8 @@ class PeerStep final : public MeasuredStep {
     if (!about.available) {
       bad_input("{} cannot run here: {}", config_.name.text(), about.reason);
     }
-    subject_ = {config_.work, config_.executor, likely_bytes(config_)};
+    own_ = own_plan(config_);
+    subject_ = {config_.work, config_.executor, kPeerFactor * own_.bytes + kFrameworkBytes};
   }
 
   [[nodiscard]] const Subject& subject() const override { return subject_; }
@@ -78,6 +84,8 @@ class PeerStep final : public MeasuredStep {
   [[nodiscard]] StepDetails details(bool timed) override {
     (void)timed;
     StepDetails details;
+    details.numbers[config_.peer_work.inference ? "forward_flops" : "training_flops"] =
+        static_cast<double>(own_.flops);
     details.notes["peer_version"] = versions_text(peer_->about());
     details.notes["parity"] = parity_.text;
     details.numbers["parity_max_difference"] = parity_.worst;
@@ -101,6 +109,7 @@ class PeerStep final : public MeasuredStep {
  private:
   PeerStepConfig config_;
   Subject subject_;
+  OwnPlan own_;
   std::optional<Peer> peer_;
   PeerParity parity_;
 };

@@ -8,7 +8,8 @@
 namespace ridgeline {
 namespace {
 
-constexpr double kShortestForEnergy = 0.05;  // seconds; shorter turns tell nothing
+// Seconds; what is shorter tells nothing.
+constexpr double kShortestForEnergy = 0.05, kShortestForOverhead = 1.0;
 
 }  // namespace
 
@@ -121,7 +122,10 @@ void TelemetryWatch::ended(std::size_t candidate, const Ending& ending) {
   }
   const TelemetryOverhead overhead = sampler_->overhead();
   with.details.numbers["telemetry_rate_hz"] = rate_hz_;
-  with.details.numbers["telemetry_overhead_share"] = overhead.share;
+  // In less than a second the first reading, which opens everything, is all there is to tell of.
+  if (overhead.cpu_seconds >= overhead.share * kShortestForOverhead) {
+    with.details.numbers["telemetry_overhead_share"] = overhead.share;
+  }
   std::string missing;
   for (const MissingSensor& sensor : sampler_->missing()) {
     missing += fmt::format("{}{} {}: {}", missing.empty() ? "" : "; ", sensor.device, sensor.sensor,

@@ -42,7 +42,10 @@ void Warmup::add(double seconds) {
 }
 
 std::string Warmup::text() const {
-  if (rule_.iterations) return fmt::format("{} iterations, as asked for", *rule_.iterations);
+  if (rule_.iterations) {
+    return fmt::format("{} iteration{}, as asked for", *rule_.iterations,
+                       *rule_.iterations == 1 ? "" : "s");
+  }
   if (!done_) return "interrupted";
   return steady_ ? "steady" : fmt::format("not steady after {} iterations", seconds_.size());
 }

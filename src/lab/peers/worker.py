@@ -15,6 +15,7 @@ Every clock is read after waiting for the device. Python 3.8 or newer."""
 import argparse
 import contextlib
 import fnmatch
+import gc
 import hashlib
 import importlib.util
 import json
@@ -217,6 +218,9 @@ class TorchPeer:
         self.graph, self.graph_loss, self.position = None, None, 0
         self.compiles = "compile" in options or "cuda-graph" in options
         self.set_precision()
+        if self.kind == "cuda":  # nothing of earlier work counts
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats(self.device)
         torch.manual_seed(seed)
         network = torch_network(torch, work)
         if arrays.weights is not None:
@@ -858,6 +862,7 @@ class CudaLoops:
     BLOCK = 128
 
     def __init__(self, device):
+        global cuda  # Numba's simulator (NUMBA_ENABLE_CUDASIM=1) looks for it there
         import numpy as np
         from numba import cuda
         self.np, self.cuda = np, cuda
@@ -1406,7 +1411,7 @@ def limit_threads(threads):
     if threads > 0:
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS",
                      "VECLIB_MAXIMUM_THREADS", "TF_NUM_INTRAOP_THREADS"):
-            os.environ.setdefault(name, str(threads))
+            os.environ[name] = str(threads)
 
 
 def availability(peer, versions):
@@ -1558,7 +1563,8 @@ class Service:
         return {"worker": 1, "versions": versions, "peers": peers, "import_seconds": clock() - begin}
 
     def prepare(self, request):
-        self.run = None  # its memory is free before the next one takes some
+        self.run = None
+        gc.collect()  # its memory is free before the next one takes some
         limit_threads(request["threads"])
         work = Work(request["work"])
         samples = read_safetensors(request["samples"])
@@ -1825,7 +1831,8 @@ def alone(options):
             if run.samples:
                 records.append(run.finish())
                 runs.append(run)
-                run.run = None  # its memory is the next one's
+                run.run = None
+                gc.collect()  # its memory is the next one's
             times = run.times()
             if times:
                 say("{} {} batch {} on {}: median {:.3f} ms, {:.1f} samples/s, {} steps".format(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "lab/store/fields.h"
 #include "lab/store/sqlite.h"
 
@@ -68,7 +69,10 @@ void read_field(const sqlite::Statement& statement, int column, Field& field) {
   if constexpr (std::is_enum_v<Field>) {
     const std::string name = statement.text(column);
     const std::optional<Field> value = parse_name<Field>(name);
-    if (!value) bad_input("the store is damaged: '{}' is no word that can stand there", name);
+    if (!value) {
+      bad_input("{}: the store is damaged: it has '{}' where one of {} must stand",
+                statement.file(), name, joined(names_of<Field>(), ", "));
+    }
     field = *value;
   } else if constexpr (std::same_as<Field, std::optional<double>>) {
     field = statement.is_null(column) ? std::nullopt : std::optional(statement.real(column));

@@ -107,6 +107,8 @@ std::string Statement::text(int column) const {
 
 void Statement::reset() { (void)sqlite3_reset(statement_); }
 
+const std::string& Statement::file() const { return connection_->name(); }
+
 Connection::Connection(const fs::path& path, Access access) : name_(path.string()) {
   const int flags = access == Access::read    ? SQLITE_OPEN_READONLY
                     : access == Access::write ? SQLITE_OPEN_READWRITE

@@ -41,6 +41,7 @@ class Statement {
   [[nodiscard]] double real(int column) const;  // NULL is not a number
   [[nodiscard]] std::string text(int column) const;
   void reset();
+  [[nodiscard]] const std::string& file() const;
 
  private:
   Connection* connection_;
