@@ -242,7 +242,8 @@ void make_version_1(const fs::path& file) {
   { Store store(file); }
   sqlite::Connection connection(file, sqlite::Access::write);
   connection.execute(
-      "DROP TABLE epochs; ALTER TABLE ceilings DROP COLUMN measured; PRAGMA user_version = 1;"
+      "DROP TABLE epochs; ALTER TABLE ceilings DROP COLUMN measured;"
+      "ALTER TABLE steps DROP COLUMN covers; PRAGMA user_version = 1;"
       "INSERT INTO environments (key, cpu) VALUES ('old', 'Old CPU');"
       "INSERT INTO runs (uuid, environment, command, status, model, batch, backend, device) "
       "VALUES ('0ld', 'old', 'bench', 'complete', 'mlp', 8, 'native', 'cpu');"

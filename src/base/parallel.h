@@ -18,6 +18,18 @@ namespace ridgeline {
 void set_thread_count(int threads);
 [[nodiscard]] int thread_count();
 
+// Told by each thread when its part of a parallel region begins and ends.
+class ParallelObserver {
+ public:
+  virtual ~ParallelObserver() = default;
+  virtual void begin(int thread, int threads) noexcept = 0;
+  virtual void end(int thread) noexcept = 0;
+};
+
+// Who watches the regions that this thread starts; normally nobody. Other threads start regions of
+// their own, and theirs are not watched with ours.
+inline constinit thread_local ParallelObserver* parallel_observer = nullptr;
+
 #ifdef RIDGELINE_STD_THREADS
 void run_on_threads(int threads, const std::function<void(int, int)>& body);
 #endif
@@ -25,11 +37,20 @@ void run_on_threads(int threads, const std::function<void(int, int)>& body);
 // Calls body(thread, threads) once on each of thread_count() threads.
 template <typename Body>
 void parallel(Body&& body) {
+  ParallelObserver* const observer = parallel_observer;
+  // One place that calls the body, watched or not, so that it is compiled once.
+  const auto part = [&](int thread, int threads) {
+    if (observer != nullptr) [[unlikely]]
+      observer->begin(thread, threads);
+    body(thread, threads);
+    if (observer != nullptr) [[unlikely]]
+      observer->end(thread);
+  };
 #ifdef RIDGELINE_STD_THREADS
-  run_on_threads(thread_count(), body);
+  run_on_threads(thread_count(), part);
 #else
 #pragma omp parallel num_threads(thread_count())
-  body(omp_get_thread_num(), omp_get_num_threads());
+  part(omp_get_thread_num(), omp_get_num_threads());
 #endif
 }
 

@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/store_options.h"
+#include "lab/board/bench_board.h"
 #include "lab/measure/blocks.h"
 #include "lab/measure/events.h"
 #include "lab/measure/grouping.h"
@@ -41,6 +42,7 @@ struct BenchOptions {
   std::int64_t processes = 1;
   std::string as_process;  // "2/7": process 2 of several, of 7 configurations; empty: none of them
   double telemetry_hz = kTelemetryHz;
+  std::string tensorboard;  // folder of event files; empty: none
   bool split = true, per_step = false;
 };
 
@@ -214,6 +216,7 @@ int run_bench(BenchOptions options) {
   check_writable(options.output.csv);
   const bool one_of_several = !options.as_process.empty();
   if (!one_of_several) check_store(options.store);
+  if (!one_of_several && !options.tensorboard.empty()) check_event_folder(options.tensorboard);
   if (one_of_several) options.work.run.print_plan = options.work.run.explain = false;
   BenchMatrix matrix = make_matrix(wanted, options.work, options.output.json);
   const MemoryGroups grouping = group_by_memory(matrix.subjects(), [&](const std::string& device) {
@@ -232,6 +235,10 @@ int run_bench(BenchOptions options) {
                      RecorderConfig{run_records(matrix, options, beginning), options.processes},
                      collector);
     sinks.add(*recorder);
+  }
+  std::optional<BenchBoard> board;
+  if (!options.tensorboard.empty()) {
+    sinks.add(board.emplace(options.tensorboard, matrix.subjects()));
   }
   World world(false);
   if (options.processes > 1) {
@@ -274,6 +281,9 @@ int run_bench(BenchOptions options) {
   if (recorder && !recorder->trouble().empty()) {
     message(fmt::format("ridgeline: the store could not be written: {}\n", recorder->trouble()));
     failed = true;
+  }
+  if (board && !board->trouble().empty()) {
+    message(fmt::format("warning: TensorBoard does not see all: {}\n", board->trouble()));
   }
   if (world.signal() != 0) {
     message("interrupted: less was measured than was asked for\n");
@@ -352,6 +362,11 @@ void add_bench(CLI::App& program, Action& action) {
       ->capture_default_str();
   command->add_flag("--per-step", options->per_step,
                     "Also print the time of every step of the plan");
+  command
+      ->add_option("--tensorboard", options->tensorboard,
+                   "Write event files for TensorBoard into folders in this one, one for each "
+                   "configuration")
+      ->type_name("DIR");
   add_store_options(*command, options->store);
   add_output_options(*command, options->output, "Write one row for each measured step");
   command->footer(

@@ -18,6 +18,7 @@ void add_eval(CLI::App& program, Action& action);
 void add_infer(CLI::App& program, Action& action);
 void add_export(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
+void add_profile(CLI::App& program, Action& action);
 void add_compare(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);
 void add_describe(CLI::App& program, Action& action);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/compare_output.h"
+#include "cli/difference_output.h"
 #include "cli/output.h"
 
 namespace ridgeline::cli {
@@ -19,6 +20,8 @@ struct CompareOptions {
   std::string store = "ridgeline.db";
   VerdictOptions verdict;
   bool force = false, json = false;
+  bool ops = false;
+  DifferenceArguments difference;  // of --ops
 };
 
 int exit_code(Verdict verdict) {
@@ -62,7 +65,23 @@ int run_all(const Store& store, const CompareOptions& options) {
   return code;
 }
 
+int run_ops(const CompareOptions& options) {
+  if (!options.call.empty()) bad_input("--ops compares two runs; leave --all out");
+  if (options.runs.size() != 2) {
+    bad_input("compare --ops needs two runs, A and B; {} given", options.runs.size());
+  }
+  const DifferenceOptions wanted = difference_options(options.difference, options.force);
+  const Store store = Store::open_existing(options.store);
+  const RunRecord a = find_run(store, options.runs[0]), b = find_run(store, options.runs[1]);
+  if (a.id == b.id) bad_input("both names mean run {}; name two runs", a.id);
+  const StepDifference difference =
+      step_difference(difference_side(store, a), difference_side(store, b), wanted);
+  print(options.json ? difference_json(difference).dump(2) + '\n' : difference_text(difference));
+  return 0;
+}
+
 int run_compare(const CompareOptions& options) {
+  if (options.ops) return run_ops(options);
   const VerdictOptions& verdict = options.verdict;
   if (!(verdict.margin > 0.0 && verdict.margin < 1.0)) {
     bad_input("--margin {}: must lie above 0 and below 1; 0.02 is 2%", verdict.margin);
@@ -106,6 +125,12 @@ void add_compare(CLI::App& program, Action& action) {
       ->add_option("--alpha", options->verdict.alpha,
                    "The interval misses the true ratio in this share of comparisons")
       ->capture_default_str();
+  CLI::Option* ops = command->add_flag(
+      "--ops", options->ops,
+      "Instead of a verdict: where the difference lies, op by op, from the times of single steps");
+  add_difference_options(*command, options->difference);
+  for (const char* name : {"--by", "--top"}) command->get_option(name)->needs(ops);
+  for (const char* name : {"--margin", "--alpha"}) command->get_option(name)->excludes(ops);
   command->add_flag("--force", options->force, "Compare unlike work too, marked as such");
   command->add_flag("--json", options->json, "One JSON document on standard output");
   command->footer(
@@ -116,7 +141,8 @@ void add_compare(CLI::App& program, Action& action) {
       "  ridgeline compare last~1 last\n"
       "  ridgeline compare backend=onednn backend=native --margin 0.05\n"
       "  ridgeline compare label=before label=after --json\n"
-      "  ridgeline compare --all last");
+      "  ridgeline compare --all last\n"
+      "  ridgeline compare --ops device=cpu device=cuda:0 --by op --top 10");
   command->callback([options, &action] { action = [options] { return run_compare(*options); }; });
 }
 

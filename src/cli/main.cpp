@@ -72,6 +72,7 @@ int run(int argc, char** argv) {
   add_infer(program, action);
   add_export(program, action);
   add_bench(program, action);
+  add_profile(program, action);
   add_compare(program, action);
   add_verify(program, action);
   add_describe(program, action);

@@ -188,11 +188,13 @@ class Printer final : public TrainObserver {
 
   void on_step(const StepProgress& step) override {
     reached_.steps = step.done;
+    record_.add(step);
     bar_.show(step.done, step.total, config_.full_batch ? "iteration" : "step");
   }
   void on_epoch(const EpochResult& epoch) override {
     reached_.epochs.push_back(epoch);
     record_.add(epoch);
+    warn_of_board();
     if (epoch.test_accuracy) {
       reached_.final_test_accuracy = epoch.test_accuracy;
       reached_.final_test_loss = epoch.test_loss;
@@ -214,6 +216,13 @@ class Printer final : public TrainObserver {
   [[nodiscard]] const TrainResult& reached() const { return reached_; }
   [[nodiscard]] int signal() const { return interrupt_.signal(); }
   void clear() { bar_.clear(); }
+  // Once.
+  void warn_of_board() {
+    const std::string trouble = record_.board_trouble();
+    if (trouble.empty() || board_warned_) return;
+    board_warned_ = true;
+    on_warning("nothing more is written for TensorBoard: " + trouble);
+  }
 
  private:
   Trainer& trainer_;
@@ -225,6 +234,7 @@ class Printer final : public TrainObserver {
   ProgressBar bar_;
   InterruptGuard interrupt_;
   TrainResult reached_;
+  bool board_warned_ = false;
 };
 
 void print_plans(const RunOptions& options, bool to_stderr, Trainer& trainer) {
@@ -307,6 +317,7 @@ int run_train(const TrainOptions& options) {
     report.result.warnings.push_back(fmt::format("{}: {}", finding.name, finding.evidence));
     printer.on_warning(report.result.warnings.back());
   }
+  printer.warn_of_board();
   report.joules_per_sample = record.joules_per_sample();
   if (!report.result.interrupted) {
     if (options.confusion) {
@@ -403,6 +414,7 @@ void add_train(CLI::App& program, Action& action) {
       "0.1\n"
       "  ridgeline train mnist_cnn --data photos/ --image 64x64 --workers 4\n"
       "  ridgeline train mlp --set hidden=64,32 --optimizer adam --target-accuracy 85% --json\n"
+      "  ridgeline train mnist_cnn --tensorboard runs/first --epochs 20\n"
       "  ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1\n"
       "  ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1 --resume");
   command->callback([options, &action] { action = [options] { return run_train(*options); }; });

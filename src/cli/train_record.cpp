@@ -15,6 +15,8 @@
 namespace ridgeline::cli {
 namespace {
 
+constexpr double kReadingsPace = 2.0;  // seconds between two looks at the readings
+
 Work work_of(const TrainConfig& config, const Dataset& data, const std::string& precision) {
   const ModelConfig& model = config.step.model;
   std::vector<std::string> settings, variants;
@@ -39,12 +41,31 @@ Work work_of(const TrainConfig& config, const Dataset& data, const std::string& 
           .variant = joined(variants, ",")};
 }
 
+std::vector<Setting> board_settings(const TrainConfig& config, const Work& work,
+                                    const Executor& executor) {
+  std::vector<Setting> settings = settings_of(work, executor);
+  settings.emplace_back("learning_rate", fmt::format("{}", config.learning_rate));
+  settings.emplace_back("schedule", config.schedule.text());
+  settings.emplace_back(config.full_batch ? "iterations" : "epochs",
+                        fmt::format("{}", config.epochs));
+  settings.emplace_back("seed", fmt::format("{}", config.seed));
+  return settings;
+}
+
 }  // namespace
 
 void add_train_record_options(CLI::App& command, TrainRecordOptions& options) {
   add_store_options(command, options.store);
   command
       .add_option("--telemetry", options.telemetry_hz, "Readings of sensors in a second; 0: none")
+      ->capture_default_str();
+  command
+      .add_option("--tensorboard", options.tensorboard,
+                  "Write event files for TensorBoard into this folder as the training goes")
+      ->type_name("DIR");
+  command
+      .add_option("--tensorboard-every", options.tensorboard_every,
+                  "Steps between two losses in them")
       ->capture_default_str();
 }
 
@@ -53,6 +74,10 @@ void check(const TrainRecordOptions& options) {
     bad_input("--telemetry {}: must lie between 0 (off) and 1000 readings a second",
               options.telemetry_hz);
   }
+  if (options.tensorboard_every < 1) {
+    bad_input("--tensorboard-every {}: must be at least 1", options.tensorboard_every);
+  }
+  if (!options.tensorboard.empty()) check_event_folder(options.tensorboard);
   check_store(options.store);
 }
 
@@ -60,6 +85,7 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
                          const std::string& backend, const std::string& precision)
     : store_(open_store(options.store)),
       start_(TelemetrySampler::Clock::now()),
+      board_every_(options.tensorboard_every),
       rate_hz_(options.telemetry_hz) {
   const TrainConfig& config = trainer.config();
   const Session& session = trainer.runner().session();
@@ -68,12 +94,18 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
   numbers_["training_flops"] = static_cast<double>(plan.work().flops);
   numbers_["parameters"] = static_cast<double>(count_parameters(trainer.runner().parameters()));
   numbers_["planned_bytes"] = static_cast<double>(session.state_bytes() + session.scratch_bytes());
+  const Work work = work_of(config, data.train, precision);
+  const Executor executor = {backend, session.device().name(), thread_count(),
+                             config.plan.deterministic ? "deterministic" : ""};
+  if (!options.tensorboard.empty()) {
+    board_.emplace(options.tensorboard, wall_time_now());
+    board_->settings(board_settings(config, work, executor));
+  }
   if (store_) {
     RunRecord run = begin_record(*store_, options.store, "train");
     run.seed = static_cast<std::int64_t>(config.seed);
-    run.work = work_of(config, data.train, precision);
-    run.executor = {backend, session.device().name(), thread_count(),
-                    config.plan.deterministic ? "deterministic" : ""};
+    run.work = work;
+    run.executor = executor;
     run_ = store_->begin(run);
   }
   if (rate_hz_ > 0.0) {
@@ -100,6 +132,8 @@ void TrainRecord::writing(Body body) {
 void TrainRecord::take_readings() {
   if (sampler_ == nullptr) return;
   const std::vector<Reading> fresh = sampler_->take();
+  readings_taken_ = now();
+  if (board_) board_->readings(fresh);
   readings_.insert(readings_.end(), fresh.begin(), fresh.end());
   if (!fresh.empty()) writing([&] { store_->add(run_, std::span(fresh)); });
 }
@@ -115,8 +149,36 @@ std::optional<double> TrainRecord::energy(double from, double to) const {
   return total;
 }
 
+void TrainRecord::add(const StepProgress& step) {
+  if (!board_) return;
+  const double at = now();
+  if (sampler_ != nullptr) board_->step_ended(step.done, at);
+  if (step.done % board_every_ == 0 || step.done == step.total) {
+    board_->scalar("loss/step", step.done, at, step.loss);
+  }
+  // A long epoch is followed while it lasts.
+  if (at - readings_taken_ >= kReadingsPace) take_readings();
+}
+
+void TrainRecord::show(const EpochResult& epoch) {
+  const double at = now();
+  const auto scalar = [&](const char* tag, const std::optional<double>& value) {
+    if (value) board_->scalar(tag, epoch.epoch, at, *value);
+  };
+  scalar("loss/train", epoch.train_loss);
+  scalar("accuracy/train", epoch.train_accuracy);
+  scalar("loss/test", epoch.test_loss);
+  scalar("accuracy/test", epoch.test_accuracy);
+  // A training of one step has no time but that of the first, which does not count.
+  if (epoch.seconds > 0.0) scalar("rate/samples_per_second", epoch.samples_per_second());
+  scalar("time/data_wait", epoch.data_wait_seconds);
+  scalar("learning_rate", epoch.learning_rate);
+  board_->flush();
+}
+
 void TrainRecord::add(const EpochResult& epoch) {
   take_readings();
+  if (board_) show(epoch);
   EpochRecord record;
   record.epoch = epoch.epoch;
   record.train_loss = epoch.train_loss;
@@ -148,6 +210,7 @@ std::optional<double> TrainRecord::joules_per_sample() const {
 std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::string& error) {
   if (sampler_ != nullptr) sampler_->stop();
   take_readings();
+  if (board_) board_->flush();
   std::vector<Finding> findings = findings_of(readings_);
   // An epoch stands for its steps: its wait is the sum of theirs.
   std::vector<Sample> waits;

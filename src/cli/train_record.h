@@ -1,7 +1,7 @@
 #pragma once
 
-// Writes a training into the store as it goes: its run, its epochs with their energy, the readings
-// of sensors, and at the end what they show.
+// Writes a training into the store, and for TensorBoard, as it goes: its run, its epochs with their
+// energy, the readings of sensors, and at the end what they show.
 
 #include <memory>
 #include <optional>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/store_options.h"
+#include "lab/board/run_board.h"
 #include "lab/telemetry/telemetry.h"
 #include "train/trainer.h"
 
@@ -17,13 +18,16 @@ namespace ridgeline::cli {
 struct TrainRecordOptions {
   StoreOptions store;
   double telemetry_hz = kTelemetryHz;  // 0: none
+  std::string tensorboard;             // folder of event files; empty: none
+  std::int64_t tensorboard_every = 10;
 };
-// --store, --label, --env-label, --telemetry.
+// --store, --label, --env-label, --telemetry, --tensorboard.
 void add_train_record_options(CLI::App& command, TrainRecordOptions& options);
 // What can be checked before the data is loaded.
 void check(const TrainRecordOptions& options);
 
-// A store that cannot be written any more does not end the training: trouble() tells of it.
+// A store or an event file that cannot be written any more does not end the training: trouble() and
+// board_trouble() tell of it.
 class TrainRecord {
  public:
   // Begins the run. REQUIRES: the trainer outlives the record.
@@ -31,12 +35,13 @@ class TrainRecord {
               const std::string& backend, const std::string& precision);
   ~TrainRecord();
 
-  // Joules that the devices used for the epoch; nothing where none of them tells.
+  void add(const StepProgress& step);
   void add(const EpochResult& epoch);
   // Ends the run; gives what the reader must be warned of.
   [[nodiscard]] std::vector<Finding> finish(const TrainResult& result, const std::string& error);
 
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  [[nodiscard]] std::string board_trouble() const { return board_ ? board_->trouble() : ""; }
   // Of all epochs so far, by sample; nothing where no device tells.
   [[nodiscard]] std::optional<double> joules_per_sample() const;
 
@@ -44,6 +49,7 @@ class TrainRecord {
   [[nodiscard]] double now() const;
   [[nodiscard]] std::optional<double> energy(double from, double to) const;
   void take_readings();
+  void show(const EpochResult& epoch);
   template <typename Body>
   void writing(Body body);
 
@@ -51,6 +57,9 @@ class TrainRecord {
   RunId run_ = 0;
   TelemetrySampler::Clock::time_point start_;
   std::unique_ptr<TelemetrySampler> sampler_;
+  std::optional<RunBoard> board_;
+  std::int64_t board_every_;
+  double readings_taken_ = 0.0;  // when
   double rate_hz_;
   std::vector<Reading> readings_;
   std::vector<EpochRecord> epochs_;

@@ -123,6 +123,15 @@ std::string ops_of(const Plan& plan, const Step& step) {
   return joined(names, "+");
 }
 
+std::string covers_of(const Plan& plan, const Step& step) {
+  std::vector<std::string> ops;
+  for (const NodeId id : step.nodes) {
+    const Node& node = plan.graph->node(id);
+    ops.push_back(fmt::format("{} {} {}", name_of(node.phase), name_of(node.kind), node.layer));
+  }
+  return joined(ops, "; ");
+}
+
 std::string phase_of(const Plan& plan, const Step& step) {
   std::set<Part> parts = {part_of(step.phase)};
   std::set<Phase> phases = {step.phase};
@@ -210,7 +219,8 @@ std::vector<StepTime> step_times(const Plan& plan, const Device& device,
                      .working_set_bytes = working_set_of(plan, step),
                      .unit = unit_of(plan, step, device),
                      .flop_factor = step.kernel->flop_factor,
-                     .counted_bytes = std::nullopt});
+                     .counted_bytes = std::nullopt,
+                     .covers = covers_of(plan, step)});
   }
   return times;
 }

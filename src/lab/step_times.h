@@ -14,6 +14,8 @@ namespace ridgeline {
 
 // "conv2d+bias+activation", or "reorder".
 [[nodiscard]] std::string ops_of(const Plan& plan, const Step& step);
+// "forward conv2d conv1; forward bias conv1": what each of its ops is; empty for a reorder.
+[[nodiscard]] std::string covers_of(const Plan& plan, const Step& step);
 // "forward"; of a kernel that computes several of forward, backward and optimizer at once all of
 // its phases, "forward+backward-data+optimizer". The loss with its gradient counts as forward.
 [[nodiscard]] std::string phase_of(const Plan& plan, const Step& step);

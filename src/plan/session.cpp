@@ -5,7 +5,9 @@
 #include "backends/registry.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "devices/nvtx.h"
 #include "plan/memory.h"
+#include "plan/nvtx_steps.h"
 
 namespace ridgeline {
 namespace {
@@ -152,6 +154,7 @@ void Session::prepare() {
   scratch_ = DeviceMemory(device_, static_cast<std::size_t>(scratch_size_));
   device_.fill(state_memory_.data(), std::byte{0}, state_memory_.size());
   for (const auto& bound : plans_) bind(*bound);
+  if (nvtx_wanted()) observer_ = (marks_ = std::make_unique<NvtxSteps>(*this)).get();
   prepared_ = true;
   write_step_state();
 }
@@ -248,7 +251,17 @@ void Session::upload_step_state(std::size_t bytes) {
 
 void Session::launch_all(const Bound& bound) const {
   for (std::size_t s = 0; s < bound.steps.size(); ++s) {
+    if (observer_ != nullptr) observer_->before(s);
     device_.launch(*bound.plan.steps[s].kernel, bound.steps[s].args);
+    if (observer_ != nullptr) observer_->after(s);
+  }
+}
+
+void Session::observe(StepObserver* observer) {
+  observer_ = observer != nullptr ? observer : marks_.get();
+  for (const auto& bound : plans_) {
+    bound->recording.reset();
+    bound->tried_recording = false;
   }
 }
 
@@ -264,10 +277,12 @@ void Session::set_up(PlanId id) {
 
 // The first run is never recorded: libraries set themselves up in it.
 void Session::run(PlanId id) {
+  if (observer_ != nullptr) observer_->before_run(id);
   upload_step_state(kHostStepBytes);
   set_up(id);
   Bound& bound = *plans_[id];
-  if (bound.runs++ == 1 && bound.capturable) {
+  if (bound.runs++ > 0 && bound.capturable && !bound.tried_recording) {
+    bound.tried_recording = true;
     bound.recording = device_.record([&] { launch_all(bound); });
   }
   if (bound.recording) {
@@ -275,6 +290,7 @@ void Session::run(PlanId id) {
   } else {
     launch_all(bound);
   }
+  if (observer_ != nullptr) observer_->after_run();
 }
 
 void Session::run_stepwise(PlanId id, const std::function<void(std::size_t)>& after) {

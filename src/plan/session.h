@@ -17,6 +17,18 @@
 
 namespace ridgeline {
 
+// Told of each step of a plan as the host launches it, and while launches are recorded. On a device
+// without a queue a step has run when after() is called.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  virtual void before(std::size_t step) = 0;
+  virtual void after(std::size_t step) = 0;
+  // Around each run of a plan, replays too.
+  virtual void before_run(std::size_t plan) { (void)plan; }
+  virtual void after_run() {}
+};
+
 class Session {
  public:
   using PlanId = std::size_t;
@@ -51,6 +63,10 @@ class Session {
   [[nodiscard]] StepState read_step_state() const;
 
   void run(PlanId id);
+  // Tells `observer` of the steps of run() from now on; null: nobody, or who marks steps for other
+  // tools where nvtx_wanted(). What was recorded is recorded anew, so that the observer hears of
+  // it. REQUIRES: the device is idle.
+  void observe(StepObserver* observer);
   // Starts the launches of a step alone; queued.
   void launch_step(PlanId id, std::size_t step);
   // Runs step by step, waiting for each, and calls `after` with the index of each step done.
@@ -84,6 +100,7 @@ class Session {
     std::vector<BoundStep> steps, setup;
     bool capturable = false;
     std::int64_t runs = 0;
+    bool tried_recording = false;
     std::unique_ptr<Recording> recording;  // where the device can replay a whole step
   };
 
@@ -98,6 +115,8 @@ class Session {
   void launch_all(const Bound& bound) const;
 
   Device& device_;
+  std::unique_ptr<StepObserver> marks_;  // where nvtx_wanted()
+  StepObserver* observer_ = nullptr;
   std::vector<std::unique_ptr<Bound>> plans_;
   std::map<std::string, StateEntry> state_;
   std::vector<std::string> order_;  // of state, as the plans came

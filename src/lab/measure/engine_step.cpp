@@ -94,6 +94,10 @@ class EngineStep final : public MeasuredStep {
     return details;
   }
 
+  [[nodiscard]] std::optional<EnginePlan> engine() override {
+    return EnginePlan{&session(), plan_};
+  }
+
   void close() override {
     loader_.reset();
     runner_.reset();
@@ -144,7 +148,9 @@ class EngineStep final : public MeasuredStep {
   Iteration run_loaded() {
     const Clock::time_point start = Clock::now();
     Iteration iteration;
+    iteration.began = start;
     launch();
+    iteration.asked_for_data = Clock::now();
     iteration.upload_seconds = load_next();
     (void)runner_->totals();  // the loss, which waits for the device
     iteration.wall_seconds = seconds_since(start);

@@ -54,7 +54,8 @@ Json to_json(const StepTime& step) {
           step.phase,      step.provider,      step.kernel,
           step.seconds,    step.flops,         step.work_flops,
           step.bytes_read, step.bytes_written, step.working_set_bytes,
-          step.unit,       step.flop_factor,   optional_json(step.counted_bytes)};
+          step.unit,       step.flop_factor,   optional_json(step.counted_bytes),
+          step.covers};
 }
 
 StepTime step_of(const Json& json) {
@@ -72,7 +73,8 @@ StepTime step_of(const Json& json) {
           .working_set_bytes = json.at(11).get<std::int64_t>(),
           .unit = json.at(12).get<std::string>(),
           .flop_factor = json.at(13).get<double>(),
-          .counted_bytes = optional_number(json.at(14))};
+          .counted_bytes = optional_number(json.at(14)),
+          .covers = json.at(15).get<std::string>()};
 }
 
 Json to_json(const StepDetails& details) {

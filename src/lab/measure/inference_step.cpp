@@ -62,6 +62,10 @@ class InferenceStep final : public MeasuredStep {
     return details;
   }
 
+  [[nodiscard]] std::optional<EnginePlan> engine() override {
+    return EnginePlan{&runner_->session(), runner_->plan_id()};
+  }
+
   void close() override { runner_.reset(); }
 
  private:

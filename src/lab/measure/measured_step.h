@@ -3,6 +3,7 @@
 // Something whose iterations can be measured: a training step or an inference of the engine, or the
 // same by a peer in another process.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "lab/store/records.h"
+#include "plan/session.h"
 
 namespace ridgeline {
 
@@ -34,6 +36,16 @@ struct Iteration {
   double wall_seconds = 0.0;
   std::optional<double> device_seconds;  // by the device's own clock
   std::optional<double> data_wait_seconds, upload_seconds;
+  // By this process's clock; nothing of an iteration in another process.
+  std::optional<std::chrono::steady_clock::time_point> began;
+  // When it asked for its batch: the wait and then the upload follow.
+  std::optional<std::chrono::steady_clock::time_point> asked_for_data;
+};
+
+// What an iteration of the engine runs.
+struct EnginePlan {
+  Session* session = nullptr;
+  Session::PlanId plan = 0;
 };
 
 // The same iteration with the phases waited for one after another.
@@ -71,6 +83,8 @@ class MeasuredStep {
   [[nodiscard]] virtual std::optional<SplitIteration> run_split() { return std::nullopt; }
   // With `timed`, the time of each step of the plan too, which takes some seconds.
   [[nodiscard]] virtual StepDetails details(bool timed) = 0;
+  // Once prepared; nothing of a peer, which has no plan of ours.
+  [[nodiscard]] virtual std::optional<EnginePlan> engine() { return std::nullopt; }
   virtual void close() = 0;  // gives memory, threads and processes back
 };
 

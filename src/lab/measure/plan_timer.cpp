@@ -29,6 +29,7 @@ Iteration time_one(Device& device, const std::function<void()>& launch) {
   device.synchronize();
   Iteration iteration;
   const Clock::time_point start = Clock::now();
+  iteration.began = start;
   if (device.queue() == nullptr) {
     launch();
     device.synchronize();

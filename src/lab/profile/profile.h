@@ -55,18 +55,29 @@ struct Missing {
   std::string what, reason;
 };
 
+// What the processor counted while a step ran, all threads together, for one iteration.
+struct StepCounters {
+  std::int64_t step = 0;
+  std::optional<double> instructions, cycles, cache_misses;
+};
+
+// Times are means over the middle iterations (breakdown.h): like medians, they leave out the odd
+// one, and unlike medians they add up.
 struct Profile {
   Work work;
   Executor executor;
-  std::vector<StepTime> steps;       // of the plan; medians over the iterations
+  std::vector<StepTime> steps;       // of the plan
   std::vector<ProfileEvent> events;  // in order of their beginning
   std::int64_t iterations = 0;
   std::int64_t began_unix_nanoseconds = 0;  // when the events' clock was 0; 0: not known
-  // Medians of an iteration's wall time, watched and not.
+  // An iteration's wall time, watched and not.
   double profiled_seconds = 0.0, unprofiled_seconds = 0.0;
   TimeBreakdown breakdown;
-  std::vector<LiveBytes> memory;  // planned, one for each step
-  std::vector<Reading> readings;  // telemetry during the iterations
+  // Of it, what belongs to no step of the plan: with the steps it adds up to profiled_seconds.
+  TimeBreakdown outside;
+  std::vector<StepCounters> counters;  // one for each step; empty: not asked for, or not to be had
+  std::vector<LiveBytes> memory;       // planned, one for each step
+  std::vector<Reading> readings;       // telemetry during the iterations
   std::vector<Missing> missing;
   std::vector<Finding> findings;
 };

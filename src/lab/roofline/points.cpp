@@ -211,10 +211,17 @@ std::vector<RooflinePoint> points_of(std::span<const StepTime> steps, const Roof
     for (const StepTime& step : steps) points.push_back(point_of(step, roofs));
     return points;
   }
+  return points_of(steps, roofs, [by](const StepTime& step) { return group_name(step, by); });
+}
+
+std::vector<RooflinePoint> points_of(
+    std::span<const StepTime> steps, const Roofs& roofs,
+    const std::function<std::string(const StepTime&)>& name_of_group) {
+  std::vector<RooflinePoint> points;
   std::map<std::string, std::size_t> places;
   std::vector<Group> groups;
   for (const StepTime& step : steps) {
-    const std::string name = group_name(step, by);
+    const std::string name = name_of_group(step);
     const auto [place, is_new] = places.try_emplace(name, groups.size());
     if (is_new) groups.emplace_back();
     groups[place->second].add_step(point_of(step, roofs), name);

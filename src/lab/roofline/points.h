@@ -11,6 +11,7 @@
 //   held against that cache's roof and asks nothing of the levels behind it.
 // Efficiency is this least time over the measured time, so that nothing can exceed 1.
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,6 +74,11 @@ struct RooflinePoint {
 // is an op kind of its own. By network: one point from the steps' times alone.
 [[nodiscard]] std::vector<RooflinePoint> points_of(std::span<const StepTime> steps,
                                                    const Roofs& roofs, Grouping by);
+
+// By names of the caller's own.
+[[nodiscard]] std::vector<RooflinePoint> points_of(
+    std::span<const StepTime> steps, const Roofs& roofs,
+    const std::function<std::string(const StepTime&)>& name_of_group);
 
 // What was measured of whole iterations.
 struct IterationTime {

@@ -109,6 +109,7 @@ constexpr std::array kSteps = {
     Column{"unit", text, "", "Its compute roof: `fp32`, `tensor bf16`"},
     Column{"flop_factor", real, "", "Below 1: an algorithm of fewer operations"},
     Column{"counted_bytes", real, "B", "By hardware counters"},
+    Column{"covers", text, "", "Every op in it: phase, kind, layer; joined by `; `"},
 };
 
 constexpr std::array kReadings = {

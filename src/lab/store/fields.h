@@ -151,6 +151,7 @@ void visit_fields(Row& row, Visit&& visit) {
   visit("unit", row.unit);
   visit("flop_factor", row.flop_factor);
   visit("counted_bytes", row.counted_bytes);
+  visit("covers", row.covers);
 }
 
 template <FieldsOf<Reading> Row, typename Visit>

@@ -103,6 +103,9 @@ struct StepTime {
   std::string unit;                                // of the compute roof: "fp32", "tensor bf16"
   double flop_factor = 1.0;             // below 1: an algorithm that does fewer operations
   std::optional<double> counted_bytes;  // by hardware counters
+  // Every op that it covers, "forward conv2d conv1; forward bias conv1": phase, kind, layer. Empty
+  // for a reorder, and where it was not written down.
+  std::string covers = {};
 };
 
 // One reading of one sensor. Names are registered in columns.h: "cpu_utilisation_percent",

@@ -22,6 +22,8 @@ constexpr std::array<const char*, kSchemaVersion - 1> kMigrations = {
          "energy_joules" REAL,
          PRIMARY KEY ("run", "number")) WITHOUT ROWID;
        ALTER TABLE "ceilings" ADD COLUMN "measured" TEXT;)",
+    // 3: all ops of a step, by which steps of different plans are matched.
+    R"(ALTER TABLE "steps" ADD COLUMN "covers" TEXT;)",
 };
 
 void create_all(sqlite::Connection& connection) {

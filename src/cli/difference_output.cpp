@@ -1,0 +1,125 @@
+#include "cli/difference_output.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/options.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostNamed = 3;
+
+// "conv1, relu1", or "conv1 … fc2 (7)".
+std::string few(const std::vector<std::string>& names, const char* separator) {
+  if (names.size() <= kMostNamed) return joined(names, separator);
+  return fmt::format("{} … {} ({})", names.front(), names.back(), names.size());
+}
+
+std::string ms(double seconds) { return fmt::format("{:.4f}", 1e3 * seconds); }
+std::string signed_ms(double seconds) { return fmt::format("{:+.4f}", 1e3 * seconds); }
+
+std::string ratio_text(const std::optional<double>& ratio) {
+  return ratio ? fmt::format("{:.2f}x", *ratio) : "n/a";
+}
+
+std::optional<double> share_of(const StepDifference& difference, const DifferenceRow& row) {
+  if (difference.difference() == 0.0) return std::nullopt;
+  return row.difference() / difference.difference();
+}
+
+std::string steps_text(const DifferenceRow& row) {
+  if (row.kind == RowKind::between_steps) return "";
+  return fmt::format("{}:{}", row.steps_a, row.steps_b);
+}
+
+}  // namespace
+
+void add_difference_options(CLI::App& command, DifferenceArguments& arguments) {
+  command
+      .add_option("--by", arguments.by,
+                  "Rows of the difference: step (the smallest groups of steps that do the same on "
+                  "both sides), op (kinds of ops) or layer")
+      ->capture_default_str();
+  command.add_option("--top", arguments.top, "Rows of the difference; the others become one [all]")
+      ->type_name("N");
+}
+
+DifferenceOptions difference_options(const DifferenceArguments& arguments, bool force) {
+  static constexpr std::array<std::string_view, 3> kNames = {"op", "layer", "step"};
+  if (arguments.top && *arguments.top < 1) {
+    bad_input("--top {}: must be at least 1", *arguments.top);
+  }
+  return {.by = static_cast<DifferenceBy>(choice_of("--by", arguments.by, kNames)),
+          .top = arguments.top,
+          .force = force};
+}
+
+std::string difference_text(const StepDifference& difference) {
+  std::string text = fmt::format("A  {}\nB  {}\n", difference.name_a, difference.name_b);
+  for (const std::string& warning : difference.warnings) text += "warning: " + warning + '\n';
+  text +=
+      fmt::format("\ntimes in ms{}; A/B: how many times as fast B is; steps: of A's plan, of B's\n",
+                  difference.per_sample ? " for one sample" : "");
+  TextTable table({"layer", "op", "phase", "steps", "A", "B", "B - A", "share", "A/B", ""},
+                  "lllrrrrrrl");
+  for (const DifferenceRow& row : difference.rows) {
+    const bool between = row.kind == RowKind::between_steps;
+    const bool others = row.kind == RowKind::others;
+    const std::optional<double> share = share_of(difference, row);
+    const bool one_sided = row.kind == RowKind::only_a || row.kind == RowKind::only_b;
+    table.add_row({between  ? "between steps"
+                   : others ? fmt::format("{} others", row.rows)
+                            : few(row.layers, ", "),
+                   between || others ? "" : few(row.ops, "+"),
+                   between || others ? "" : few(row.phases, "+"), steps_text(row),
+                   row.kind == RowKind::only_b ? "" : ms(row.a),
+                   row.kind == RowKind::only_a ? "" : ms(row.b), signed_ms(row.difference()),
+                   share ? fmt::format("{:.1f}%", 100.0 * *share) : "n/a",
+                   one_sided || between ? "" : ratio_text(row.speedup()),
+                   one_sided ? std::string(name_of(row.kind)) : ""});
+  }
+  const std::optional<double> whole = difference.total_b > 0.0
+                                          ? std::optional(difference.total_a / difference.total_b)
+                                          : std::nullopt;
+  table.add_row({"total", "", "", "", ms(difference.total_a), ms(difference.total_b),
+                 signed_ms(difference.difference()),
+                 difference.difference() != 0.0 ? "100.0%" : "n/a", ratio_text(whole), ""});
+  return text + table.text();
+}
+
+Json difference_json(const StepDifference& difference) {
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  Json rows = Json::array();
+  for (const DifferenceRow& row : difference.rows) {
+    rows.push_back({{"kind", name_of(row.kind)},
+                    {"layer", joined(row.layers, ",")},
+                    {"op", joined(row.ops, "+")},
+                    {"phase", joined(row.phases, "+")},
+                    {"a_ms", row.kind == RowKind::only_b ? Json(nullptr) : Json(1e3 * row.a)},
+                    {"b_ms", row.kind == RowKind::only_a ? Json(nullptr) : Json(1e3 * row.b)},
+                    {"difference_ms", 1e3 * row.difference()},
+                    {"share", or_null(share_of(difference, row))},
+                    {"speedup", or_null(row.speedup())},
+                    {"steps_a", row.steps_a},
+                    {"steps_b", row.steps_b},
+                    {"kernels_a", row.kernels_a},
+                    {"kernels_b", row.kernels_b}});
+  }
+  return {{"a", {{"name", difference.name_a}, {"ms", 1e3 * difference.total_a}}},
+          {"b", {{"name", difference.name_b}, {"ms", 1e3 * difference.total_b}}},
+          {"difference_ms", 1e3 * difference.difference()},
+          {"speedup", difference.total_b > 0.0 ? Json(difference.total_a / difference.total_b)
+                                               : Json(nullptr)},
+          {"per_sample", difference.per_sample},
+          {"rows", std::move(rows)},
+          {"warnings", difference.warnings}};
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+// How a difference op by op is shown.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lab/profile/difference.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ridgeline::cli {
+
+// --by and --top as words and numbers of the command line.
+struct DifferenceArguments {
+  std::string by = "step";
+  std::optional<std::int64_t> top;
+};
+void add_difference_options(CLI::App& command, DifferenceArguments& arguments);
+// Throws bad_input.
+[[nodiscard]] DifferenceOptions difference_options(const DifferenceArguments& arguments,
+                                                   bool force);
+
+[[nodiscard]] std::string difference_text(const StepDifference& difference);
+[[nodiscard]] nlohmann::ordered_json difference_json(const StepDifference& difference);
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,241 @@
+#include "cli/profile_output.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/difference_output.h"
+#include "cli/output.h"
+#include "lab/profile/device_idle.h"
+
+namespace ridgeline::cli {
+namespace {
+
+constexpr std::size_t kGains = 5;  // rows of "what would be gained", where --top tells no other
+constexpr const char* kNone = "";
+
+std::string giga(double number) { return fmt::format("{:.4g}", number / 1e9); }
+
+std::string percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f}%", 100.0 * *share) : "n/a";
+}
+
+std::string heading(const Profile& profile) {
+  const Work& work = profile.work;
+  const Executor& executor = profile.executor;
+  std::string text =
+      fmt::format("{} {}, batch {}, {}, {}: {} on {}", work.model, work.kind, work.batch,
+                  work.image, work.precision, executor.backend, executor.device);
+  if (executor.device == "cpu") {
+    text += fmt::format(", {} thread{}", executor.threads, executor.threads == 1 ? "" : "s");
+  }
+  return text + '\n';
+}
+
+std::string overhead_text(const Profile& profile) {
+  const double overhead = overhead_share(profile);
+  return fmt::format(
+      "an iteration: {} watched, {} unwatched (watching costs {:+.1f}%); {} watched iteration{}\n",
+      duration_text(profile.profiled_seconds), duration_text(profile.unprofiled_seconds),
+      100.0 * overhead, profile.iterations, profile.iterations == 1 ? "" : "s");
+}
+
+// Columns that would be empty in all rows are left out.
+struct Columns {
+  bool threads = false, counters = false;
+};
+
+Columns columns_of(const ProfileTable& table) {
+  Columns columns;
+  for (const TableRow& row : table.rows) {
+    columns.threads = columns.threads || row.imbalance.has_value();
+    columns.counters = columns.counters || row.instructions || row.cycles || row.cache_misses;
+  }
+  return columns;
+}
+
+std::string mega(const std::optional<double>& number) {
+  return number ? fmt::format("{:.4g}", *number / 1e6) : "n/a";
+}
+
+std::vector<std::string> cells_of(const TableRow& row, TableBy by, const Columns& columns) {
+  const bool step = by == TableBy::step;
+  std::vector<std::string> cells;
+  if (step) cells.push_back(row.point ? fmt::format("{}", row.point->index) : kNone);
+  cells.push_back(row.name);
+  if (step) {
+    cells.push_back(row.point ? row.point->ops : kNone);
+    cells.push_back(row.point ? row.point->phase : kNone);
+    cells.push_back(row.point ? row.point->kernel : kNone);
+  } else {
+    cells.push_back(row.steps > 0 ? fmt::format("{}", row.steps) : kNone);
+  }
+  cells.push_back(duration_text(row.seconds));
+  cells.push_back(percent(row.share));
+  if (row.point) {
+    const bool timed = row.seconds > 0.0;
+    cells.push_back(timed ? giga(row.point->flops_per_second()) : "n/a");
+    cells.push_back(timed ? giga(row.point->bytes_per_second()) : "n/a");
+    cells.push_back(percent(row.point->efficiency()));
+    cells.push_back(row.point->bound_text());
+  } else {
+    cells.insert(cells.end(), 4, kNone);
+  }
+  if (columns.threads) {
+    std::string imbalance = row.point ? "n/a" : kNone;
+    if (row.imbalance) imbalance = fmt::format("{:.2f}", *row.imbalance);
+    cells.push_back(imbalance);
+  }
+  if (columns.counters) {
+    for (const auto& value : {row.instructions, row.cycles, row.cache_misses}) {
+      cells.push_back(row.point ? mega(value) : kNone);
+    }
+  }
+  return cells;
+}
+
+std::string table_text(const ProfileTable& table) {
+  const Columns columns = columns_of(table);
+  const bool step = table.by == TableBy::step;
+  const std::string name(kTableNames[static_cast<std::size_t>(table.by)]);
+  std::vector<std::string> header = {table.by == TableBy::study2 ? "operation" : name, "calls"};
+  std::string alignment = "lr";
+  if (step) {
+    header = {"#", "layer", "ops", "phase", "kernel"};
+    alignment = "rllll";
+  }
+  header.insert(header.end(), {"time", "share", "GFLOP/s", "GB/s", "of the roof", "bound"});
+  alignment += "rrrrrl";
+  if (columns.threads) {
+    header.emplace_back("imbalance");
+    alignment += 'r';
+  }
+  if (columns.counters) {
+    header.insert(header.end(), {"M instructions", "M cycles", "M cache misses"});
+    alignment += "rrr";
+  }
+  TextTable text(header, alignment);
+  TableRow total;
+  total.name = "iteration";
+  for (const TableRow& row : table.rows) {
+    text.add_row(cells_of(row, table.by, columns));
+    total.seconds += row.seconds;
+    total.share += row.share;
+    total.steps += row.steps;
+  }
+  text.add_row(cells_of(total, table.by, columns));
+  return text.text();
+}
+
+std::string breakdown_text(const Profile& profile) {
+  TextTable table({"part of the iteration", "time", "share"}, "lrr");
+  const TimeBreakdown& parts = profile.breakdown;
+  const bool cpu = profile.executor.device == "cpu";
+  const auto add = [&](const char* name, double seconds) {
+    table.add_row({name, duration_text(seconds), percent(seconds / profile.profiled_seconds)});
+  };
+  add(cpu ? "kernel (steps of the plan)" : "kernel", parts.kernel);
+  add("memory copy", parts.copy);
+  add("runtime and launch", parts.runtime);
+  add("data loading", parts.data);
+  add("cpu (the host's own work)", parts.cpu);
+  add("idle and other", parts.idle);
+  add("sum", parts.total());
+  return table.text();
+}
+
+std::string idle_text(const Profile& profile) {
+  if (profile.executor.device == "cpu") return {};
+  const DeviceIdle idle = attribute_idle(profile.events);
+  if (idle.total() <= 0.0) return {};
+  const auto mean = [&](double seconds) {
+    return duration_text(seconds / static_cast<double>(profile.iterations));
+  };
+  return fmt::format(
+      "{} is idle for {} of an iteration: {} the host comes late, {} it waits for data, {} for "
+      "what comes before, {} unknown\n",
+      profile.executor.device, mean(idle.total()), mean(idle.host_late), mean(idle.data),
+      mean(idle.dependency), mean(idle.unknown));
+}
+
+std::string gains_text(const ProfileTable& table, std::size_t count) {
+  std::vector<Gain> gains = gains_of(table);
+  if (gains.empty()) return {};
+  TextTable text({"what would be gained", "now", "at its roof", "lost", "iteration then", "bound"},
+                 "lrrrrl");
+  const std::size_t hidden = gains.size() - std::min(gains.size(), count);
+  gains.resize(gains.size() - hidden);
+  for (const Gain& gain : gains) {
+    text.add_row({gain.name, duration_text(gain.seconds), duration_text(gain.least_seconds),
+                  duration_text(gain.lost_seconds), duration_text(gain.step_seconds), gain.bound});
+  }
+  return '\n' + text.text();
+}
+
+std::string csv_number(const std::optional<double>& number) {
+  return number ? fmt::format("{}", *number) : "";
+}
+
+}  // namespace
+
+std::string profile_text(const ProfileReport& report) {
+  const Profile& profile = report.collected.profile;
+  const ProfileTable table = table_of(profile, report.roofs, report.by);
+  const std::size_t top = report.top ? static_cast<std::size_t>(*report.top) : table.rows.size();
+  std::string text = heading(profile) + overhead_text(profile) + '\n';
+  text += table_text(top_of(table, top)) + '\n' + breakdown_text(profile);
+  text += idle_text(profile);
+  text += gains_text(table, report.top ? top : kGains);
+  if (report.memory) {
+    text += '\n' + memory_timeline_text(report.collected.memory, profile.readings);
+  }
+  if (report.difference) text += '\n' + difference_text(*report.difference);
+  if (!profile.missing.empty()) text += '\n';
+  for (const Missing& missing : profile.missing) {
+    text += fmt::format("{}: n/a ({})\n", missing.what, missing.reason);
+  }
+  if (!profile.findings.empty()) text += '\n';
+  for (const Finding& finding : profile.findings) {
+    text += fmt::format("{}: {}: {}\n", finding.severity, finding.name, finding.evidence);
+  }
+  if (!report.trace.empty()) text += fmt::format("\ntrace: {}\n", report.trace);
+  if (!report.run.empty()) {
+    text += fmt::format("\nrun {} in {}\n", report.run.substr(0, 8), report.store);
+  }
+  return text;
+}
+
+std::string profile_csv(const ProfileReport& report) {
+  const Profile& profile = report.collected.profile;
+  ProfileTable table = table_of(profile, report.roofs, report.by);
+  if (report.top) table = top_of(table, static_cast<std::size_t>(*report.top));
+  std::string text =
+      "model,image,batch,backend,device,precision,by,index,name,ops,phase,kernel,calls,seconds,"
+      "share,flops,bytes,flop_per_second,byte_per_second,efficiency,bound,least_seconds,imbalance,"
+      "instructions,cycles,cache_misses\n";
+  const Work& work = profile.work;
+  for (const TableRow& row : table.rows) {
+    text += fmt::format("{},{},{},{},{},{},{},", csv_cell(work.model), work.image, work.batch,
+                        csv_cell(profile.executor.backend), profile.executor.device, work.precision,
+                        kTableNames[static_cast<std::size_t>(report.by)]);
+    const RooflinePoint none;
+    const RooflinePoint& point = row.point ? *row.point : none;
+    const bool rates = row.point && row.seconds > 0.0;
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},",
+                    report.by == TableBy::step && row.point ? fmt::format("{}", point.index) : "",
+                    csv_cell(row.name), csv_cell(point.ops), csv_cell(point.phase),
+                    csv_cell(point.kernel), row.steps, row.seconds, row.share);
+    const auto if_any = [&](double value) { return row.point ? fmt::format("{}", value) : ""; };
+    const auto if_rates = [&](double value) { return rates ? fmt::format("{}", value) : ""; };
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", if_any(point.flops),
+                        if_any(point.bytes), if_rates(point.flops / row.seconds),
+                        if_rates(point.bytes / row.seconds), csv_number(point.efficiency()),
+                        row.point ? point.bound_text() : "", csv_number(point.least_seconds),
+                        csv_number(row.imbalance), csv_number(row.instructions),
+                        csv_number(row.cycles), csv_number(row.cache_misses));
+  }
+  return text;
+}
+
+}  // namespace ridgeline::cli
