@@ -32,6 +32,8 @@ std::string_view category_of(Activity activity) {
   return "?";
 }
 
+bool is_graphics(const std::string& device) { return device.starts_with("cuda"); }
+
 // What is known of the step that an event belongs to.
 const StepTime* step_of(const Profile& profile, const ProfileEvent& event) {
   const auto index = static_cast<std::size_t>(event.step);
@@ -99,6 +101,9 @@ Members arguments_of(const Profile& profile, const TraceTracks& tracks, const Tr
   arguments.add("phase", step->phase);
   if (event.activity == Activity::step) {
     arguments.add("kernel", step->kernel);
+    // Where the host computes, its steps are the kernels: HolisticTraceAnalysis counts as computing
+    // what has a stream.
+    if (!is_graphics(profile.executor.device)) arguments.add("stream", std::int64_t{0});
     arguments.add("flops", step->flops);
     arguments.add("bytes read", step->bytes_read);
     arguments.add("bytes written", step->bytes_written);
@@ -127,8 +132,6 @@ std::string counter_line(const std::string& name, std::int64_t pid, std::int64_t
   return fmt::format(R"({{"ph":"C","name":{},"pid":{},"tid":0,"ts":{},"args":{}}})",
                      json_text(name), pid, microseconds(at), values.object());
 }
-
-bool is_graphics(const std::string& device) { return device.starts_with("cuda"); }
 
 void add_readings(const Profile& profile, const TraceTracks& tracks,
                   std::vector<std::string>& lines) {

@@ -1,0 +1,22 @@
+#pragma once
+
+// Profiles for tests of what is made from them: one of a real run on the CPU, one made up of a
+// graphics processor's activities.
+
+#include <string>
+
+#include "lab/profile/profile.h"
+
+namespace ridgeline::testing {
+
+// Training steps of a model on native, timed step by step: host track, planned memory.
+[[nodiscard]] Profile stepped_profile(const std::string& model, std::int64_t batch,
+                                      std::int64_t iterations);
+
+// Iterations of `steps` steps, each with `kernels` kernels on stream 7 that the host launches one
+// by one ahead of the device; a batch is copied on stream 13 while the iteration before computes. A
+// memory fill, two threads' bodies, telemetry.
+[[nodiscard]] Profile made_up_gpu_profile(std::int64_t iterations, std::int64_t steps,
+                                          std::int64_t kernels);
+
+}  // namespace ridgeline::testing

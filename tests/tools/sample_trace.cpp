@@ -1,0 +1,28 @@
+// Writes a trace of a sample profile: a real one of the CPU, or a made-up one of a graphics
+// processor. scripts/check_trace.py reads them with HolisticTraceAnalysis.
+
+#include <fmt/core.h>
+
+#include <exception>
+#include <string>
+
+#include "lab/profile/trace.h"
+#include "support/sample_profiles.h"
+
+int main(int argc, char** argv) {
+  const std::string kind = argc == 3 ? argv[1] : "";
+  if (kind != "cpu" && kind != "gpu") {
+    fmt::print(stderr, "usage: sample_trace cpu|gpu FILE.json[.gz]\n");
+    return 2;
+  }
+  try {
+    using namespace ridgeline;
+    write_trace(kind == "cpu" ? testing::stepped_profile("mnist_cnn", 64, 3)
+                              : testing::made_up_gpu_profile(3, 40, 2),
+                argv[2]);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "sample_trace: {}\n", error.what());
+    return 1;
+  }
+  return 0;
+}
