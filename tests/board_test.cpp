@@ -291,8 +291,9 @@ TEST_F(Board, ReadingsStandAtTheStepThatHadEnded) {
   board.step_ended(30, 3.0);
   board.readings(std::vector<Reading>{{2.5, "cpu", "cpu_mhz", 3.0}, {9.0, "cpu", "cpu_mhz", 4.0}});
   board.flush();
+  const Events events = events_in("");
   std::vector<std::int64_t> steps;
-  for (const Point& point : events_in("").scalars.at("telemetry/cpu/cpu_mhz")) {
+  for (const Point& point : events.scalars.at("telemetry/cpu/cpu_mhz")) {
     steps.push_back(point.step);
     EXPECT_GT(point.wall_time, 1e9);
   }
@@ -381,7 +382,9 @@ TEST_F(Board, BenchWritesEverySampleIntoAFolderForEachCandidate) {
     ASSERT_EQ(rates.size(), 6U);
     for (std::size_t i = 0; i < 6; ++i) {
       EXPECT_NEAR(rates[i].value * times[i].value, 8.0, 1e-4);
-      if (i > 0) EXPECT_LT(times[i - 1].step, times[i].step);
+      if (i > 0) {
+        EXPECT_LT(times[i - 1].step, times[i].step);
+      }
     }
     EXPECT_NE(events.texts.at("hyperparameters").find(backend), std::string::npos);
   }

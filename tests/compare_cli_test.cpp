@@ -114,6 +114,51 @@ TEST_F(CompareCli, FasterSlowerAndSameHaveTheirExitCodes) {
   EXPECT_EQ(rows[1]["verdict"], "same");
 }
 
+TEST_F(CompareCli, OpsOfTwoRunsAddUpToTheirDifference) {
+  const auto steps = [](double convolution, double pool) {
+    std::vector<StepTime> list(2);
+    list[0].covers = "forward conv2d conv1";
+    list[0].seconds = convolution;
+    list[1].covers = "forward pool pool1";
+    list[1].seconds = pool;
+    return list;
+  };
+  const RunId a = add(record("native"), 0.010);
+  store_->add(a, steps(0.006, 0.002));
+  const RunId b = add(record("onednn"), 0.005);
+  store_->add(b, steps(0.001, 0.003));
+  add(record("torch-cpu"), 0.005);
+  const Outcome outcome = run("compare --ops 1 2 --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  double sum = 0.0;
+  for (const Json& row : json["rows"]) sum += row["difference_ms"].get<double>();
+  EXPECT_NEAR(sum, json["difference_ms"].get<double>(), 1e-9);
+  EXPECT_NEAR(sum, json["b"]["ms"].get<double>() - json["a"]["ms"].get<double>(), 1e-9);
+  ASSERT_EQ(json["rows"].size(), 3U);
+  EXPECT_EQ(json["rows"][0]["op"], "conv2d");
+  EXPECT_NEAR(json["rows"][0]["speedup"], 6.0, 1e-9);
+  EXPECT_EQ(json["rows"][2]["kind"], "between steps");
+  const Outcome text = run("compare --ops 1 2 --by layer --top 1");
+  EXPECT_EQ(text.code, 0) << text.err;
+  for (const char* word : {"conv1", "1 other", "between steps", "total", "6.00x"}) {
+    EXPECT_NE(text.out.find(word), std::string::npos) << word << text.out;
+  }
+  const std::pair<const char*, const char*> refused[] = {
+      {"compare --ops 1 3", "has no times of single steps"},
+      {"compare --ops 1 1", "both names mean run 1"},
+      {"compare --ops 1", "needs two runs"},
+      {"compare --ops 1 2 --by kernel", "--by"},
+      {"compare --ops 1 2 --top 0", "--top 0"},
+      {"compare 1 2 --top 3", "--ops"},
+      {"compare --ops --all last", "leave --all out"}};
+  for (const auto& [arguments, words] : refused) {
+    const Outcome wrong = run(arguments);
+    EXPECT_EQ(wrong.code, 2) << arguments;
+    EXPECT_NE(wrong.err.find(words), std::string::npos) << wrong.err;
+  }
+}
+
 TEST_F(CompareCli, UndecidedHasItsOwnExitCode) {
   RunRecord base = record("native");
   const RunId few = store_->begin(base);

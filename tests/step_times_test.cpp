@@ -84,6 +84,24 @@ TEST_F(StepTimes, SumUpToThePlan) {
   EXPECT_EQ(bytes, work_of(plan).moved_bytes);
 }
 
+TEST_F(StepTimes, TellEveryOpThatTheyCover) {
+  const Plan plan = plan_of(spec_of("mnist_cnn", 2));
+  const std::vector<StepTime> times = times_of(plan);
+  bool fused = false;
+  for (std::size_t s = 0; s < times.size(); ++s) {
+    std::string told;
+    for (const NodeId id : plan.steps[s].nodes) {
+      const Node& node = plan.graph->node(id);
+      if (!told.empty()) told += "; ";
+      told += std::string(name_of(node.phase)) + ' ';
+      told += std::string(name_of(node.kind)) + ' ' + node.layer;
+    }
+    EXPECT_EQ(times[s].covers, told);
+    fused = fused || told.find("; ") != std::string::npos;
+  }
+  EXPECT_TRUE(fused);
+}
+
 TEST_F(StepTimes, CountABufferThatIsUpdatedInPlaceOnce) {
   const Plan plan = plan_of(spec_of("mlp", 4));
   std::size_t updates = 0;

@@ -79,6 +79,7 @@ TEST_F(StoreTest, EveryFieldOfEveryRecordComesBack) {
   EXPECT_EQ(store.steps(id)[1].kernel, "native:dense");
   EXPECT_EQ(store.steps(id)[1].bytes_written, 2000);
   EXPECT_FALSE(store.steps(id)[1].counted_bytes.has_value());
+  EXPECT_EQ(store.steps(id)[1].covers, "forward linear fc1; forward bias fc1");
   ASSERT_EQ(store.readings(id).size(), 3U);
   EXPECT_EQ(words(store.readings(id)[2]), words(Reading{0.2, "cuda:0", "gpu_power_watts", 70.5}));
   EXPECT_EQ(store.memory(id).at(0).bytes, 4096);

@@ -73,7 +73,7 @@ std::string difference_text(const StepDifference& difference) {
     const std::optional<double> share = share_of(difference, row);
     const bool one_sided = row.kind == RowKind::only_a || row.kind == RowKind::only_b;
     table.add_row({between  ? "between steps"
-                   : others ? fmt::format("{} others", row.rows)
+                   : others ? fmt::format("{} other{}", row.rows, row.rows == 1 ? "" : "s")
                             : few(row.layers, ", "),
                    between || others ? "" : few(row.ops, "+"),
                    between || others ? "" : few(row.phases, "+"), steps_text(row),
@@ -83,12 +83,10 @@ std::string difference_text(const StepDifference& difference) {
                    one_sided || between ? "" : ratio_text(row.speedup()),
                    one_sided ? std::string(name_of(row.kind)) : ""});
   }
-  const std::optional<double> whole = difference.total_b > 0.0
-                                          ? std::optional(difference.total_a / difference.total_b)
-                                          : std::nullopt;
   table.add_row({"total", "", "", "", ms(difference.total_a), ms(difference.total_b),
                  signed_ms(difference.difference()),
-                 difference.difference() != 0.0 ? "100.0%" : "n/a", ratio_text(whole), ""});
+                 difference.difference() != 0.0 ? "100.0%" : "n/a",
+                 ratio_text(difference.speedup()), ""});
   return text + table.text();
 }
 
@@ -115,8 +113,7 @@ Json difference_json(const StepDifference& difference) {
   return {{"a", {{"name", difference.name_a}, {"ms", 1e3 * difference.total_a}}},
           {"b", {{"name", difference.name_b}, {"ms", 1e3 * difference.total_b}}},
           {"difference_ms", 1e3 * difference.difference()},
-          {"speedup", difference.total_b > 0.0 ? Json(difference.total_a / difference.total_b)
-                                               : Json(nullptr)},
+          {"speedup", or_null(difference.speedup())},
           {"per_sample", difference.per_sample},
           {"rows", std::move(rows)},
           {"warnings", difference.warnings}};

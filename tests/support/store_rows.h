@@ -75,6 +75,7 @@ inline RunId write_example(Store& store, std::int64_t samples = 12) {
   step.bytes_read = 4000;
   step.bytes_written = 2000;
   step.unit = "fp32";
+  step.covers = "forward linear fc1; forward bias fc1";
   store.add(id, std::vector<StepTime>{step, step});
   store.add(id, std::vector<Reading>{{0.1, "cpu", "cpu_mhz", 2000.0},
                                      {0.2, "cpu", "cpu_mhz", 2100.0},

@@ -207,6 +207,10 @@ std::optional<double> DifferenceRow::speedup() const {
   return a / b;
 }
 
+std::optional<double> StepDifference::speedup() const {
+  return total_b > 0.0 ? std::optional(total_a / total_b) : std::nullopt;
+}
+
 DifferenceSide difference_side(const Profile& profile) {
   return {.name = fmt::format("this profile: {} on {}", profile.executor.backend,
                               profile.executor.device),

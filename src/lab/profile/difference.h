@@ -35,8 +35,8 @@ enum class DifferenceBy { op, layer, step };
 
 struct DifferenceOptions {
   DifferenceBy by = DifferenceBy::step;
-  std::optional<std::int64_t> top;  // rows; the others become one
-  bool force = false;               // unlike work too
+  std::optional<std::int64_t> top = {};  // rows; the others become one
+  bool force = false;                    // unlike work too
 };
 
 enum class RowKind { both, only_a, only_b, others, between_steps };
@@ -64,6 +64,7 @@ struct StepDifference {
   std::vector<std::string> warnings;
 
   [[nodiscard]] double difference() const { return total_b - total_a; }
+  [[nodiscard]] std::optional<double> speedup() const;
 };
 
 // Throws bad_input for a side without steps, and for unlike work unless forced.
