@@ -27,12 +27,7 @@ class CuptiProfiler final : public DeviceProfiler, private StepObserver {
   CuptiProfiler& operator=(const CuptiProfiler&) = delete;
   // Left in the middle when what it watched failed.
   ~CuptiProfiler() override {
-    if (!running_) return;
-    try {
-      (void)stop();
-    } catch (const Error&) {
-      // The failure that ended the profile is the one to tell.
-    }
+    if (running_) (void)stop();
   }
 
   void start(Clock::time_point zero) override {
@@ -49,11 +44,23 @@ class CuptiProfiler final : public DeviceProfiler, private StepObserver {
   [[nodiscard]] DeviceActivity stop() override {
     ensure(running_, "the device is not watched");
     running_ = false;
+    DeviceActivity activity;
+    // What ran before a failure is worth having: each part is tried by itself.
+    try {
+      session_.device().synchronize();
+    } catch (const Error& error) {
+      activity.missing.push_back({"the last activities of the device", error.what()});
+    }
     session_.observe(nullptr);
-    session_.device().synchronize();
-    const ClockReading ended = cupti::read_clock();
-    DeviceActivity activity =
-        join_records(cupti::end_records(), recorded_, DeviceClock(began_, ended, zero_));
+    try {
+      const ClockReading ended = cupti::read_clock();
+      DeviceActivity joined =
+          join_records(cupti::end_records(), recorded_, DeviceClock(began_, ended, zero_));
+      activity.events = std::move(joined.events);
+      activity.missing.insert(activity.missing.end(), joined.missing.begin(), joined.missing.end());
+    } catch (const Error& error) {
+      activity.missing.push_back({"records of the device", error.what()});
+    }
     if (!census_.problem().empty()) {
       activity.missing.push_back({"launches of the recording", census_.problem()});
     }
