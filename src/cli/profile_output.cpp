@@ -58,13 +58,21 @@ std::string mega(const std::optional<double>& number) {
   return number ? fmt::format("{:.4g}", *number / 1e6) : "n/a";
 }
 
+// A kernel that does a whole network covers too many ops for a column.
+std::string short_name(const std::string& name) {
+  constexpr std::size_t kWidest = 60, kEnds = 28;
+  if (name.size() <= kWidest || name.find('+') == std::string::npos) return name;
+  return fmt::format("{}…{} ({} ops)", name.substr(0, kEnds), name.substr(name.size() - kEnds),
+                     std::count(name.begin(), name.end(), '+') + 1);
+}
+
 std::vector<std::string> cells_of(const TableRow& row, TableBy by, const Columns& columns) {
   const bool step = by == TableBy::step;
   std::vector<std::string> cells;
   if (step) cells.push_back(row.point ? fmt::format("{}", row.point->index) : kNone);
-  cells.push_back(row.name);
+  cells.push_back(short_name(row.name));
   if (step) {
-    cells.push_back(row.point ? row.point->ops : kNone);
+    cells.push_back(row.point ? short_name(row.point->ops) : kNone);
     cells.push_back(row.point ? row.point->phase : kNone);
     cells.push_back(row.point ? row.point->kernel : kNone);
   } else {
@@ -166,8 +174,9 @@ std::string gains_text(const ProfileTable& table, std::size_t count) {
   const std::size_t hidden = gains.size() - std::min(gains.size(), count);
   gains.resize(gains.size() - hidden);
   for (const Gain& gain : gains) {
-    text.add_row({gain.name, duration_text(gain.seconds), duration_text(gain.least_seconds),
-                  duration_text(gain.lost_seconds), duration_text(gain.step_seconds), gain.bound});
+    text.add_row({short_name(gain.name), duration_text(gain.seconds),
+                  duration_text(gain.least_seconds), duration_text(gain.lost_seconds),
+                  duration_text(gain.step_seconds), gain.bound});
   }
   return '\n' + text.text();
 }
