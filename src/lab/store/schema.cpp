@@ -34,9 +34,13 @@ void create_all(sqlite::Connection& connection) {
 }  // namespace
 
 std::int64_t schema_version(sqlite::Connection& connection) {
-  const std::int64_t application = connection.number("PRAGMA application_id");
-  const std::int64_t version = connection.number("PRAGMA user_version");
-  const std::int64_t objects = connection.number("SELECT count(*) FROM sqlite_master");
+  // One statement sees one state of the file: another program may be creating it just now.
+  sqlite::Statement header(connection,
+                           "SELECT application_id, user_version, (SELECT count(*) FROM "
+                           "sqlite_master) FROM pragma_application_id, pragma_user_version");
+  ensure(header.step(), "a database without a header");
+  const std::int64_t application = header.integer(0), version = header.integer(1),
+                     objects = header.integer(2);
   if (application == 0 && version == 0 && objects == 0) return 0;
   if (application != kApplicationId || version < 1) {
     bad_input("{}: is an SQLite database of another program, no store of Ridgeline",
