@@ -10,7 +10,7 @@ package is no dependency of the project: put it into an environment of its own.
   build/ridgeline profile mnist_cnn --trace mnist.json.gz
   /tmp/hta/bin/python scripts/check_trace.py mnist.json.gz
 
-Samples to try without a graphics processor: build/tools/sample_trace cpu|gpu FILE.json.gz
+Samples to try without a graphics processor: build/tools/sample_trace cpu|gpu|gpu-graph FILE.json.gz
 """
 
 import logging
@@ -59,7 +59,7 @@ def check(path):
     events = analysis.t.get_trace(0)
     names = analysis.t.symbol_table.get_sym_table()
     categories = events["cat"].map(lambda symbol: names[symbol])
-    print(f"== {path}: {len(events)} events, iterations {sorted(set(analysis.t.get_iterations(0)))}")
+    print(f"== {path}: {len(events)} events, iterations {sorted(int(i) for i in set(analysis.t.get_iterations(0)))}")
     show("events by category", categories.value_counts().rename("events").to_frame())
     on_gpu = bool(categories.isin(GPU_CATEGORIES).any())
     failed = 0

@@ -168,6 +168,7 @@ TEST(Trace, AGpuRunJoinsItsCallsToWhatTheyStart) {
   }
   const std::vector<Json> copies = with_category(trace, "gpu_memcpy");
   ASSERT_EQ(copies.size(), 2u);
+  EXPECT_EQ(copies[0].at("name"), "Memcpy HtoD");
   EXPECT_EQ(copies[0].at("tid"), 13);
   EXPECT_EQ(copies[0].at("args").at("bytes"), 602'112);
   EXPECT_NEAR(copies[0].at("args").at("memory bandwidth (GB/s)").get<double>(), 12.042, 0.01);
@@ -188,6 +189,29 @@ TEST(Trace, AGpuRunJoinsItsCallsToWhatTheyStart) {
     const Json& arguments = kernel.at("args");
     EXPECT_EQ(layers.at(arguments.at("External id")), arguments.at("layer"));
   }
+}
+
+// One launch of a recording starts all kernels of an iteration; the host sees no steps.
+TEST(Trace, ARecordedStepHasItsLayersOnTheDevice) {
+  const Profile profile = made_up_gpu_profile(2, 10, 3, testing::Launching::recorded);
+  const Json trace = trace_of(profile);
+  expect_sound(trace);
+  EXPECT_EQ(with_category(trace, "cuda_runtime").size(), 8u);
+  EXPECT_EQ(events_of(trace, "s").size(), 6u);
+  const std::vector<Json> kernels = with_category(trace, "kernel");
+  ASSERT_EQ(kernels.size(), 60u);
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const StepTime& step = profile.steps[k / 3 % 10];
+    EXPECT_EQ(kernels[k].at("args").at("layer"), step.layer);
+    EXPECT_EQ(kernels[k].at("args").at("ops"), step.ops);
+  }
+  std::size_t memory = 0;
+  for (const Json& event : events_of(trace, "C")) {
+    if (event.at("name") != "live bytes (planned)") continue;
+    EXPECT_EQ(event.at("pid"), 0);
+    ++memory;
+  }
+  EXPECT_GE(memory, 10u);
 }
 
 TEST(Trace, ProcessesAndTracksHaveNames) {

@@ -16,6 +16,8 @@ void sort_by_beginning(std::vector<ProfileEvent>& events) {
                    [](const ProfileEvent& a, const ProfileEvent& b) { return a.begin < b.begin; });
 }
 
+constexpr int kComputing = 7, kCopying = 13;
+
 // The host queues work, the device takes it up in order: as CUPTI would see it.
 class MadeUpGpu {
  public:
@@ -34,20 +36,21 @@ class MadeUpGpu {
     now += seconds;
   }
 
-  // A runtime call, and what it starts on a stream.
-  void start(const std::string& call, Activity activity, const std::string& name, int stream,
-             double seconds, std::int64_t step, std::optional<std::int64_t> bytes = {}) {
-    constexpr double kCall = 3e-6, kWay = 2e-6;
-    add({.activity = Activity::runtime,
-         .name = call,
-         .track = "host",
-         .begin = now,
-         .end = now + kCall,
-         .correlation = ++correlation_,
-         .bytes = {}},
-        step);
-    double& free = stream == 7 ? computing_ : copying_;
-    const double begin = std::max(free, now + kWay);
+  // A runtime call.
+  void call(const std::string& name, std::int64_t step = -1) {
+    constexpr double kCall = 3e-6;
+    ++correlation_;
+    on_host(Activity::runtime, name, kCall, step);
+    profile_.events.back().correlation = correlation_;
+    called_ = now - kCall;
+  }
+
+  // What the last call started on a stream.
+  void on_stream(Activity activity, const std::string& name, int stream, double seconds,
+                 std::int64_t step = -1, std::optional<std::int64_t> bytes = {}) {
+    constexpr double kWay = 2e-6;
+    double& free = stream == kComputing ? computing_ : copying_;
+    const double begin = std::max(free, called_ + kWay);
     free = begin + seconds;
     add({.activity = activity,
          .name = name,
@@ -57,7 +60,6 @@ class MadeUpGpu {
          .correlation = correlation_,
          .bytes = bytes},
         step);
-    now += kCall;
   }
 
   void wait() {
@@ -75,7 +77,7 @@ class MadeUpGpu {
 
  private:
   Profile& profile_;
-  double computing_ = 0.0, copying_ = 0.0;
+  double computing_ = 0.0, copying_ = 0.0, called_ = 0.0;
   std::uint64_t correlation_ = 100;
 };
 
@@ -96,6 +98,14 @@ StepTime made_up_step(std::int64_t index) {
           .unit = "fp32",
           .flop_factor = 1.0,
           .counted_bytes = std::nullopt};
+}
+
+// As long as names of libraries' kernels are.
+std::string kernel_name(std::int64_t number) {
+  return fmt::format(
+      "void cutlass::Kernel2<cutlass_80_tensorop_s1688fprop_optimized_tf32_128x128_16x4_nhwc_"
+      "align4>(Params) [{}]",
+      number);
 }
 
 }  // namespace
@@ -152,7 +162,9 @@ Profile stepped_profile(const std::string& model, std::int64_t batch, std::int64
   return profile;
 }
 
-Profile made_up_gpu_profile(std::int64_t iterations, std::int64_t steps, std::int64_t kernels) {
+Profile made_up_gpu_profile(std::int64_t iterations, std::int64_t steps, std::int64_t kernels,
+                            Launching launching) {
+  const bool recorded = launching == Launching::recorded;
   Profile profile;
   profile.work.model = "made up";
   profile.work.batch = 64;
@@ -173,8 +185,8 @@ Profile made_up_gpu_profile(std::int64_t iterations, std::int64_t steps, std::in
     const double begin = gpu.now;
     gpu.on_host(Activity::data_wait, "data wait", 40e-6);
     const double upload = gpu.now;
-    gpu.start("cudaMemcpyAsync", Activity::copy, "Memcpy HtoD (Pinned -> Device)", 13, 50e-6, -1,
-              602'112);
+    gpu.call("cudaMemcpyAsync");
+    gpu.on_stream(Activity::copy, "copy from host to device", kCopying, 50e-6, -1, 602'112);
     gpu.add({.activity = Activity::upload,
              .name = "upload",
              .track = "host",
@@ -182,16 +194,17 @@ Profile made_up_gpu_profile(std::int64_t iterations, std::int64_t steps, std::in
              .end = gpu.now,
              .bytes = {}},
             -1);
-    gpu.start("cudaMemsetAsync", Activity::fill, "Memset (Device)", 7, 2e-6, -1, 4096);
+    gpu.call("cudaMemsetAsync");
+    gpu.on_stream(Activity::fill, "fill", kComputing, 2e-6, -1, 4096);
+    if (recorded) gpu.call("cudaGraphLaunch");
     for (std::int64_t s = 0; s < steps; ++s) {
       const double before = gpu.now;
       for (std::int64_t k = 0; k < kernels; ++k) {
-        gpu.start("cudaLaunchKernel", Activity::kernel,
-                  fmt::format("void cutlass::Kernel2<cutlass_80_tensorop_s1688fprop_optimized_tf32_"
-                              "128x128_16x4_nhwc_align4>(Params) [{}]",
-                              k),
-                  7, 8e-6 + 1e-9 * static_cast<double>(s), s);
+        if (!recorded) gpu.call("cudaLaunchKernel", s);
+        gpu.on_stream(Activity::kernel, kernel_name(k), kComputing,
+                      8e-6 + 1e-9 * static_cast<double>(s), s);
       }
+      if (recorded) continue;
       gpu.add({.activity = Activity::step,
                .name = "step",
                .track = "host",

@@ -13,10 +13,14 @@ namespace ridgeline::testing {
 [[nodiscard]] Profile stepped_profile(const std::string& model, std::int64_t batch,
                                       std::int64_t iterations);
 
-// Iterations of `steps` steps, each with `kernels` kernels on stream 7 that the host launches one
-// by one ahead of the device; a batch is copied on stream 13 while the iteration before computes. A
-// memory fill, two threads' bodies, telemetry.
+// How a made-up graphics processor gets its work: kernel by kernel, ahead of it; or as a recording
+// of the whole step, where the host sees no steps.
+enum class Launching { one_by_one, recorded };
+
+// Iterations of `steps` steps, each with `kernels` kernels on stream 7; the batch is copied on
+// stream 13. A memory fill, two threads' bodies, telemetry.
 [[nodiscard]] Profile made_up_gpu_profile(std::int64_t iterations, std::int64_t steps,
-                                          std::int64_t kernels);
+                                          std::int64_t kernels,
+                                          Launching launching = Launching::one_by_one);
 
 }  // namespace ridgeline::testing

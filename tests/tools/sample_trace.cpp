@@ -11,14 +11,16 @@
 
 int main(int argc, char** argv) {
   const std::string kind = argc == 3 ? argv[1] : "";
-  if (kind != "cpu" && kind != "gpu") {
-    fmt::print(stderr, "usage: sample_trace cpu|gpu FILE.json[.gz]\n");
+  if (kind != "cpu" && kind != "gpu" && kind != "gpu-graph") {
+    fmt::print(stderr, "usage: sample_trace cpu|gpu|gpu-graph FILE.json[.gz]\n");
     return 2;
   }
   try {
     using namespace ridgeline;
+    const auto launching =
+        kind == "gpu" ? testing::Launching::one_by_one : testing::Launching::recorded;
     write_trace(kind == "cpu" ? testing::stepped_profile("mnist_cnn", 64, 3)
-                              : testing::made_up_gpu_profile(3, 40, 2),
+                              : testing::made_up_gpu_profile(3, 40, 2, launching),
                 argv[2]);
   } catch (const std::exception& error) {
     fmt::print(stderr, "sample_trace: {}\n", error.what());

@@ -40,11 +40,22 @@ const StepTime* step_of(const Profile& profile, const ProfileEvent& event) {
   return event.step >= 0 && index < profile.steps.size() ? &profile.steps[index] : nullptr;
 }
 
+// Analyses tell copies from kernels, and their directions, by the first letters of their names.
+std::string copy_name(const std::string& name) {
+  if (name.starts_with("Memcpy")) return name;
+  if (name == "copy from host to device") return "Memcpy HtoD";
+  if (name == "copy from device to host") return "Memcpy DtoH";
+  if (name == "copy from device to device") return "Memcpy DtoD";
+  return fmt::format("Memcpy ({})", name);
+}
+
 std::string name_of(const Profile& profile, const ProfileEvent& event) {
   // Analyses find the iterations by this name.
   if (event.activity == Activity::iteration) {
     return fmt::format("ProfilerStep#{}", std::max<std::int64_t>(event.iteration, 0));
   }
+  if (event.activity == Activity::copy) return copy_name(event.name);
+  if (event.activity == Activity::fill) return "Memset (Device)";
   const StepTime* step = step_of(profile, event);
   const bool by_ops = event.activity == Activity::step || event.activity == Activity::body;
   if (by_ops && step != nullptr && !step->ops.empty()) return step->ops;
