@@ -5,12 +5,13 @@
 
 #include <algorithm>
 
-#include "devices/device.h"
-#include "devices/nvtx.h"
+#include "backends/registry.h"
 #include "lab/profile/device_idle.h"
 #include "lab/profile/device_join.h"
 #include "lab/profile/kernel_name.h"
 #include "lab/profile/tool_version.h"
+#include "plan/nvtx_steps.h"
+#include "support/toy_networks.h"
 
 namespace ridgeline {
 namespace {
@@ -329,8 +330,64 @@ TEST(DeviceIdle, AnotherStreamsWorkIsNoIdleTime) {
 
 TEST(DeviceIdle, WithoutADeviceThereIsNone) {
   EXPECT_EQ(attribute_idle({}).total(), 0.0);
-  const std::vector<ProfileEvent> events = {event(Activity::step, 0.0, 1.0)};
+  const std::vector<ProfileEvent> events = {event(Activity::iteration, 0.0, 2.0),
+                                            event(Activity::step, 0.0, 1.0)};
   EXPECT_EQ(attribute_idle(events).total(), 0.0);
+}
+
+TEST(DeviceProfiler, TheCpuHasNoneAndSaysWhy) {
+  const std::unique_ptr<Device> cpu = make_cpu_device();
+  Session session(*cpu);
+  const DeviceProfilerOrReason made = make_device_profiler(session, 0);
+  EXPECT_EQ(made.profiler, nullptr);
+  EXPECT_EQ(made.reason, "cpu computes when the host tells it to and keeps no records of its own");
+}
+
+// Writes down what it is told; marks for other tools come and go in the same order.
+class Telling final : public StepObserver {
+ public:
+  explicit Telling(const Session& session) : marks_(session) {}
+  void before_run(std::size_t plan) override {
+    told += 'r';
+    marks_.before_run(plan);
+  }
+  void after_run() override {
+    told += '.';
+    marks_.after_run();
+  }
+  void before(std::size_t step) override {
+    told += step == steps++ ? '(' : '?';
+    marks_.before(step);
+  }
+  void after(std::size_t step) override {
+    told += ')';
+    marks_.after(step);
+  }
+  std::string told;
+  std::size_t steps = 0;
+
+ private:
+  NvtxSteps marks_;
+};
+
+TEST(StepObserver, HearsOfRunsAndTheirStepsInOrder) {
+  const ToyNetwork toy = toy_networks()[0];
+  const StepGraph step = training_graph(toy.spec, toy.build);
+  const std::unique_ptr<Device> cpu = make_cpu_device();
+  Session session(*cpu);
+  PlanOptions options;
+  options.providers = providers_of("native");
+  const Session::PlanId id = session.add(make_plan(step.graph, options));
+  session.prepare();
+  fill_state(session, step, toy.spec, 1);
+  Telling telling(session);
+  session.observe(&telling);
+  session.run(id);
+  session.observe(nullptr);
+  session.run(id);
+  std::string expected = "r";
+  for (std::size_t i = 0; i < session.plan(id).steps.size(); ++i) expected += "()";
+  EXPECT_EQ(telling.told, expected + ".");
 }
 
 }  // namespace

@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "backends/registry.h"
 #include "base/error.h"
 #include "data/synthetic.h"
+#include "lab/profile/device_profiler.h"
 #include "lab/verify.h"
 #include "support/perturbed_weights.h"
 #include "support/toy_networks.h"
+#include "train/step_runner.h"
 #include "train/trainer.h"
 
 namespace ridgeline {
@@ -213,6 +217,143 @@ TEST(GpuTraining, TooLittleMemoryNamesTheLargestBatch) {
     EXPECT_NE(std::string(error.what()).find("largest batch that fits"), std::string::npos)
         << error.what();
   }
+}
+
+// Iterations of a training step, watched.
+struct Watched {
+  DeviceActivity activity;
+  std::vector<std::pair<double, double>> iterations;  // by the host's clock
+  std::size_t steps = 0;
+};
+
+Watched watch(StepRunner& runner, Session::PlanId plan, const StepSpec& spec,
+              DeviceProfiler& profiler) {
+  using Clock = std::chrono::steady_clock;
+  const std::vector<std::uint8_t> pixels = testing::random_pixels(spec);
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(spec.batch), 1);
+  std::vector<std::int32_t> samples(labels.size());
+  std::iota(samples.begin(), samples.end(), 0);
+  Session& session = runner.session();
+  const auto iterate = [&] {
+    runner.write_batch(
+        {.pixels = pixels, .labels = labels, .samples = samples, .rows = spec.batch});
+    session.step_state().learning_rate = 0.01;
+    session.step_state().valid_rows = spec.batch;
+    ++session.step_state().optimizer_step;
+    session.run(plan);
+    session.device().synchronize();
+  };
+  iterate();
+  iterate();
+  Watched watched;
+  watched.steps = session.plan(plan).steps.size();
+  const Clock::time_point zero = Clock::now();
+  const auto now = [&] { return std::chrono::duration<double>(Clock::now() - zero).count(); };
+  profiler.start(zero);
+  for (int i = 0; i < 4; ++i) {
+    const double begin = now();
+    iterate();
+    watched.iterations.emplace_back(begin, now());
+  }
+  watched.activity = profiler.stop();
+  return watched;
+}
+
+// The activities of the device in one of the iterations.
+std::vector<ProfileEvent> activities_in(const Watched& watched, std::size_t iteration) {
+  constexpr double kClockError = 1e-4;
+  const auto [begin, end] = watched.iterations[iteration];
+  std::vector<ProfileEvent> events;
+  for (const ProfileEvent& event : watched.activity.events) {
+    if (event.activity != Activity::runtime && event.begin > begin - kClockError &&
+        event.end < end + kClockError) {
+      events.push_back(event);
+    }
+  }
+  return events;
+}
+
+void expect_whole(const Watched& watched) {
+  for (const Missing& missing : watched.activity.missing) {
+    ADD_FAILURE() << missing.what << ": " << missing.reason;
+  }
+  // The first iteration records, the others replay.
+  for (std::size_t i = 1; i < watched.iterations.size(); ++i) {
+    std::set<std::int64_t> steps;
+    double busy = 0.0;
+    bool copies_the_batch = false;
+    for (const ProfileEvent& event : activities_in(watched, i)) {
+      EXPECT_FALSE(event.name.empty());
+      EXPECT_LE(event.begin, event.end);
+      EXPECT_NE(event.correlation, 0U);
+      if (event.step >= 0) {
+        steps.insert(event.step);
+        busy += event.end - event.begin;
+      }
+      copies_the_batch |= event.activity == Activity::copy && event.bytes.value_or(0) > 0;
+    }
+    EXPECT_EQ(steps.size(), watched.steps) << "in iteration " << i;
+    EXPECT_LE(busy, watched.iterations[i].second - watched.iterations[i].first);
+    EXPECT_TRUE(copies_the_batch);
+  }
+  EXPECT_EQ(std::count_if(watched.activity.events.begin(), watched.activity.events.end(),
+                          [](const ProfileEvent& event) {
+                            return event.name.starts_with("cudaGraphLaunch");
+                          }),
+            4);
+}
+
+TEST(GpuProfile, EveryStepOfAReplayHasItsActivities) {
+  if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const Backend* backend : usable_backends()) {
+    if (backend->device != "cuda") continue;
+    for (const char* model : {"mnist_cnn", "resnet18"}) {
+      SCOPED_TRACE(std::string(backend->name) + " " + model);
+      StepSpec spec;
+      spec.model = default_config(model);
+      if (std::string_view(model) == "resnet18") spec.model.height = spec.model.width = 64;
+      spec.batch = 16;
+      const std::unique_ptr<Device> device = make_device("cuda:0");
+      PlanRequest request;
+      request.backend = backend->name;
+      StepRunner runner(*device, request);
+      const Session::PlanId plan = runner.add_training(spec);
+      runner.prepare(1);
+      const DeviceProfilerOrReason made = make_device_profiler(runner.session(), plan);
+      if (made.profiler == nullptr) GTEST_SKIP() << made.reason;
+      expect_whole(watch(runner, plan, spec, *made.profiler));
+    }
+  }
+}
+
+// A kernel that cannot be recorded has the whole step launched kernel by kernel; so has a first
+// run.
+TEST(GpuProfile, LaunchedStepsHaveTheirActivitiesToo) {
+  if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::unique_ptr<Device> device = make_device("cuda:0");
+  const ToyNetwork toy = toy_networks()[0];
+  const StepGraph step = training_graph(toy.spec, toy.build);
+  Session session(*device);
+  PlanOptions options;
+  options.providers = providers_of("cuda");
+  const Session::PlanId id = session.add(make_plan(step.graph, options));
+  session.prepare();
+  fill_state(session, step, toy.spec, 1);
+  device->synchronize();
+  const DeviceProfilerOrReason made = make_device_profiler(session, id);
+  if (made.profiler == nullptr) GTEST_SKIP() << made.reason;
+  made.profiler->start(std::chrono::steady_clock::now());
+  session.run(id);
+  device->synchronize();
+  const DeviceActivity activity = made.profiler->stop();
+  for (const Missing& missing : activity.missing) {
+    ADD_FAILURE() << missing.what << ": " << missing.reason;
+  }
+  std::set<std::int64_t> steps;
+  for (const ProfileEvent& event : activity.events) {
+    if (event.activity != Activity::runtime && event.step >= 0) steps.insert(event.step);
+  }
+  EXPECT_EQ(steps.size(), session.plan(id).steps.size());
 }
 
 }  // namespace

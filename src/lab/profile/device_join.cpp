@@ -212,14 +212,15 @@ void tell_lost(const DeviceRecords& records, const OuterCalls& calls, std::size_
   for (const DeviceRecord& record : records.activities) {
     started.insert(calls.correlation(record.correlation));
   }
+  // A launch that was recorded runs in the replays only.
+  std::set<std::uint32_t> recorded;
+  for (const auto& [correlation, origin] : records.origins) {
+    if (origin.recorded) recorded.insert(calls.correlation(correlation));
+  }
   std::size_t launches = 0, without = 0;
   std::string name;
   for (const CallRecord& call : calls.kept) {
-    const auto origin = records.origins.find(call.correlation);
-    // A launch that was recorded runs in the replays only.
-    if (!starts_work(call) || (origin != records.origins.end() && origin->second.recorded)) {
-      continue;
-    }
+    if (!starts_work(call) || recorded.contains(call.correlation)) continue;
     ++launches;
     if (started.contains(call.correlation)) continue;
     if (without++ == 0) name = call.name;
