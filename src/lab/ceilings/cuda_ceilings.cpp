@@ -45,10 +45,10 @@ struct ArithmeticKind {
 
 Ceiling measure_arithmetic(Device& device, const ArithmeticKind& kind,
                            const CeilingEffort& effort) {
-  const DeviceMemory sink(device, sizeof(float)), cycles(device, sizeof(std::int64_t));
+  const DeviceMemory sink(device, sizeof(float)), elapsed(device, sizeof(ElapsedOnDevice));
   ArithmeticLaunch launch{.arithmetic = kind.arithmetic,
                           .sink = reinterpret_cast<float*>(sink.data()),
-                          .cycles = reinterpret_cast<std::int64_t*>(cycles.data())};
+                          .elapsed = reinterpret_cast<ElapsedOnDevice*>(elapsed.data())};
   const auto time = [&](std::int64_t rounds) {
     launch.rounds = rounds;
     return device.time([&] { launch_arithmetic(launch, stream_of(device)); });
@@ -58,11 +58,12 @@ Ceiling measure_arithmetic(Device& device, const ArithmeticKind& kind,
   std::vector<double> rates, clocks;
   for (int i = 0; i < effort.repeats; ++i) {
     const double seconds = time(rounds);
-    std::int64_t counted = 0;
-    device.download(&counted, cycles.data(), sizeof(counted));
+    ElapsedOnDevice seen;
+    device.download(&seen, elapsed.data(), sizeof(seen));
     device.synchronize();
     rates.push_back(flops / seconds);
-    clocks.push_back(static_cast<double>(counted) / seconds / 1e6);
+    clocks.push_back(1e3 * static_cast<double>(seen.cycles) /
+                     static_cast<double>(seen.nanoseconds));
   }
   Ceiling ceiling =
       ceiling_named(device.name(), "compute", kind.subject, kind.path, "device", "FLOP/s");

@@ -112,14 +112,20 @@ struct TensorArithmetic {
   }
 };
 
+__device__ __forceinline__ std::int64_t nanoseconds() {
+  std::int64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
 template <typename Work>
 __global__ void __launch_bounds__(kThreads)
-    compute(std::int64_t rounds, float* sink, std::int64_t* cycles) {
+    compute(std::int64_t rounds, float* sink, ElapsedOnDevice* elapsed) {
   Work work;
-  const long long start = clock64();
+  const std::int64_t start = clock64(), begin = nanoseconds();
   for (std::int64_t round = 0; round < rounds; ++round) work.round();
   keep(work.result(), sink);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *cycles = clock64() - start;
+  if (blockIdx.x == 0 && threadIdx.x == 0) *elapsed = {clock64() - start, nanoseconds() - begin};
 }
 
 // As many blocks as run at once.
@@ -140,7 +146,7 @@ double flops_of() {
 template <typename Work>
 void start(const ArithmeticLaunch& launch, Stream stream) {
   compute<Work><<<static_cast<unsigned>(blocks_of<Work>()), kThreads, 0, stream>>>(
-      launch.rounds, launch.sink, launch.cycles);
+      launch.rounds, launch.sink, launch.elapsed);
   cuda::check_launch("compute");
 }
 

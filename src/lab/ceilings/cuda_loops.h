@@ -12,11 +12,17 @@ using cuda::Stream;
 
 // Arithmetic in registers on every multiprocessor; all blocks run at once from begin to end.
 enum class Arithmetic : std::uint8_t { fp32, fp64, tf32_tensor, bf16_tensor, fp16_tensor };
+// What one thread saw pass. It may end long before the others: only the quotient, the clock, tells
+// something.
+struct ElapsedOnDevice {
+  std::int64_t cycles = 0, nanoseconds = 0;
+};
+
 struct ArithmeticLaunch {
   Arithmetic arithmetic = Arithmetic::fp32;
   std::int64_t rounds = 1;
-  float* sink = nullptr;           // one float on the device
-  std::int64_t* cycles = nullptr;  // on the device: how many the first block took
+  float* sink = nullptr;               // one float on the device
+  ElapsedOnDevice* elapsed = nullptr;  // on the device: of the first thread
 };
 // The FLOPs of one round of all threads.
 [[nodiscard]] double flops_per_round(Arithmetic arithmetic);

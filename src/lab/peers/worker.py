@@ -1113,6 +1113,8 @@ class NumbaPeer:
         self.activation = ACTIVATIONS.index(work.settings["activation"])
         shapes = parameter_shapes(self.layers)
         check_weights(arrays.weights, shapes)
+        if not hasattr(np, "row_stack"):
+            np.row_stack = np.vstack  # Numba looks up a name that NumPy 2.5 no longer has
         self.loops = loops = CudaLoops(device) if peer == "numba-cuda" else CpuLoops(device)
         self.initial = {name: arrays.weights[name].astype(np.float32) for name in shapes}
         self.parameters = {name: loops.array(value) for name, value in self.initial.items()}
