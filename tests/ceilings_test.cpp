@@ -229,6 +229,20 @@ TEST(SlowCeilings, ValuesArePositiveInOrderAndInTheirUnits) {
   }
 }
 
+TEST(CeilingDisturbance, IsSeenWhereAllCoresDoLessThanOne) {
+  const auto ceiling = [](const char* scope, double high) {
+    Ceiling made = ceilings::ceiling_named("cpu", "compute", "fp32", "avx2", scope, "FLOP/s");
+    made.low = made.value = made.high = high;
+    return made;
+  };
+  std::vector<Ceiling> found = {ceiling("one core", 100e9), ceiling("all cores", 20e9)};
+  EXPECT_NE(disturbance_of(found), "");
+  keep_better(found, std::vector{ceiling("one core", 90e9), ceiling("all cores", 180e9)});
+  EXPECT_EQ(disturbance_of(found), "");
+  EXPECT_EQ(found[0].high, 100e9);
+  EXPECT_EQ(found[1].high, 180e9);
+}
+
 TEST(SlowCeilings, TheThreadCountIsAsBefore) {
   (void)short_measurement();
   const int before = thread_count();

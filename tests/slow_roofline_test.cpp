@@ -24,14 +24,6 @@ struct RoofCase {
 // moment: what lies above the roof is measured again, and ceilings keep the best they have reached.
 constexpr int kAttempts = 4;
 
-void keep_the_best(std::vector<Ceiling>& best, const std::vector<Ceiling>& measured) {
-  if (best.empty()) best = measured;
-  ASSERT_EQ(best.size(), measured.size());
-  for (std::size_t i = 0; i < best.size(); ++i) {
-    best[i].high = std::max(best[i].high, measured[i].high);
-  }
-}
-
 std::vector<Ceiling>& ceilings_so_far() {
   static std::vector<Ceiling> ceilings;
   return ceilings;
@@ -39,7 +31,7 @@ std::vector<Ceiling>& ceilings_so_far() {
 
 void measure_again() {
   const CeilingEffort quick{.repeats = 5, .repeat_seconds = 0.003, .memory_bytes = 0};
-  keep_the_best(ceilings_so_far(), measure_ceilings("cpu", {}, quick));
+  keep_better(ceilings_so_far(), measure_ceilings("cpu", {}, quick));
 }
 
 class SlowRoofline : public testing::TestWithParam<RoofCase> {

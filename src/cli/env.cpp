@@ -117,7 +117,7 @@ int run_measure(const EnvOptions& options) {
   std::vector<Ceiling> all;
   for (const std::string& device : devices) {
     ProgressBar bar;
-    const std::vector<Ceiling> found = measure_ceilings(
+    const std::vector<Ceiling> found = undisturbed_ceilings(
         device, [&](std::int64_t done, std::int64_t total, const std::string& what) {
           bar.show(done, total, what.c_str());
         });

@@ -111,17 +111,23 @@ Roofs roofs_for(std::optional<Store>& store, const RunRecord& run, const Profile
   const std::string& device = run.executor.device;
   ProgressBar bar;
   bool told = false;
-  const std::vector<Ceiling> ceilings = known_or_measured(
-      *store, run.environment, device,
-      [&](std::int64_t done, std::int64_t total, const std::string& what) {
-        if (!told) {
-          message(fmt::format(
-              "measuring the ceilings of {}, once for this environment (--no-roof: not)\n",
-              device));
-        }
-        told = true;
-        bar.show(done, total, what.c_str());
-      });
+  std::vector<Ceiling> ceilings;
+  try {
+    ceilings = known_or_measured(
+        *store, run.environment, device,
+        [&](std::int64_t done, std::int64_t total, const std::string& what) {
+          if (!told) {
+            message(fmt::format(
+                "measuring the ceilings of {}, once for this environment (--no-roof: not)\n",
+                device));
+          }
+          told = true;
+          bar.show(done, total, what.c_str());
+        });
+  } catch (const Error& error) {
+    missing.push_back({"efficiency and bound", error.what()});
+    return {};
+  }
   return roofs_of(ceilings, device, device == "cpu" ? run.executor.threads : 0);
 }
 

@@ -46,7 +46,19 @@ using CeilingProgress =
                                                     const CeilingProgress& progress = {},
                                                     const CeilingEffort& effort = {});
 
-// The stored ones of an environment that the store knows; measured and stored where there are none.
+// What shows that something else ran meanwhile: all cores together below one of them. Empty where
+// nothing does.
+[[nodiscard]] std::string disturbance_of(std::span<const Ceiling> ceilings);
+// Takes from another measurement of the same device what is better there.
+void keep_better(std::vector<Ceiling>& kept, std::span<const Ceiling> again);
+
+// Measures again while the measurement was disturbed, and keeps the best of each. Throws a failure
+// when the machine does not come to rest: roofs that are too low make every point wrong.
+[[nodiscard]] std::vector<Ceiling> undisturbed_ceilings(const std::string& device,
+                                                        const CeilingProgress& progress = {});
+
+// The stored ones of an environment that the store knows; measured, undisturbed, and stored where
+// there are none.
 [[nodiscard]] std::vector<Ceiling> known_or_measured(Store& store, const std::string& environment,
                                                      const std::string& device,
                                                      const CeilingProgress& progress = {});
