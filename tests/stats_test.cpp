@@ -379,5 +379,14 @@ TEST(Steadiness, NoisyStepsAreHeldAgainstTheirNoise) {
   }
 }
 
+TEST(BlockBootstrap, TimesNeverGetANegativeEnd) {
+  const std::vector<double> seconds = {1.0, 1.1, 1.2, 9.0, 9.5, 10.0};
+  const std::vector<std::int64_t> blocks = {0, 0, 0, 1, 1, 1};
+  const MedianInterval interval = block_bootstrap(seconds, blocks);
+  EXPECT_GT(interval.low, 0.0);
+  EXPECT_LT(interval.low, 1.2);
+  EXPECT_GT(interval.high, 9.0);
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -233,9 +233,14 @@ MedianInterval block_bootstrap(std::span<const double> samples, std::span<const 
   }
   const double tail = 50.0 * (1.0 - confidence), units = labels.count;
   const double stretch = small_sample_stretch(units, units - 1.0, confidence);
-  const double low = std::min(percentile(medians, tail) - median, 0.0);
-  const double high = std::max(percentile(medians, 100.0 - tail) - median, 0.0);
-  return {median, median + stretch * low, median + stretch * high};
+  const double low = std::min(percentile(medians, tail), median);
+  const double high = std::max(percentile(medians, 100.0 - tail), median);
+  // Times are stretched as factors: with few units a difference would lead below zero.
+  if (low > 0.0) {
+    return {median, median * std::pow(low / median, stretch),
+            median * std::pow(high / median, stretch)};
+  }
+  return {median, median + stretch * (low - median), median + stretch * (high - median)};
 }
 
 }  // namespace ridgeline
