@@ -35,7 +35,7 @@ constexpr int kTilesOfWarp = kMaxPixelInputs / 16 / kWarps;  // of 16 inputs, in
 constexpr int kUnitStride = kMaxPixelHidden + 1;
 constexpr int kFragment = 32 * 2 * kColumnTiles;  // words of the right operand of one step
 constexpr int kMaxStages = 3;
-constexpr int kUnitNumbers = 5;                 // of UnitNumbers, for each unit
+constexpr int kUnitNumbers = 5;  // of UnitNumbers, for each unit
 
 static_assert(kRows == 2 * 32 && kWarps == 2 * kParts);
 
