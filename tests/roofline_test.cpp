@@ -197,8 +197,7 @@ TEST(RooflinePoint, ShorterThanAFewStartsIsBoundByLaunch) {
   // As short, but this is what its bytes need.
   EXPECT_EQ(point_of(step(30e-6, 1'500'000, 1'000), roofs).bound, Bound::compute);
   // One thread alone is not woken.
-  EXPECT_EQ(point_of(step(30e-6, 100, 1000), roofs_of(two_cores(), "cpu", 1)).bound,
-            Bound::memory);
+  EXPECT_EQ(point_of(step(30e-6, 100, 1000), roofs_of(two_cores(), "cpu", 1)).bound, Bound::memory);
 }
 
 TEST(RooflinePoint, WithoutARoofForItsUnitHasNoEfficiency) {
