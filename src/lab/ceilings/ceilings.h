@@ -3,13 +3,13 @@
 // Ceilings: what this machine was measured to do at most, the roofs of the roofline. Each is the
 // median of some repeats with their range; `high` is the roof, because a roof is what can be
 // reached at all. Fields by kind:
-//   compute    subject fp32 fp64 tf32 bf16 fp16; path scalar sse4 avx2 avx512, or cuda core,
-//   tensor;
-//              scope one core, all cores, device; FLOP/s
-//   bandwidth  subject L1 L2 L3 memory; path read write copy triad; B/s; capacity_bytes: the
-//   level's
-//              bytes within that scope. Bytes are those that a program reads and writes, as STREAM
-//              counts: lines fetched because a store will overwrite them do not count
+//   compute    subject fp32 fp64 tf32 bf16 fp16; FLOP/s
+//              path scalar sse4 avx2 avx512, or cuda core, tensor
+//              scope one core, all cores, device
+//   bandwidth  subject L1 L2 L3 memory; path read write copy triad; B/s
+//              capacity_bytes: the level's bytes within that scope. Bytes are those that a program
+//              reads and writes, as STREAM counts: lines fetched because a store will overwrite
+//              them do not count
 //   latency    subject kernel launch, graph node, synchronise; on the cpu fork-join; s
 //   transfer   subject to device, from device; path pageable, pinned; B/s
 

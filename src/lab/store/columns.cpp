@@ -100,7 +100,7 @@ constexpr std::array kSteps = {
     Column{"phase", text, "", "`input`, `forward`, `backward_data`, `backward_weights`, …"},
     Column{"provider", text, "", "The backend whose kernel it is"},
     Column{"kernel", text, "", "Name of the kernel"},
-    Column{"seconds", real, "s", "Median of some repeats, each waited for"},
+    Column{"seconds", real, "s", "Mean over the middle of some passes, steps in their order"},
     Column{"flops", integer, "FLOP", "Executed: algorithmic times the kernel's factor"},
     Column{"work_flops", integer, "FLOP", "Algorithmic; 2 for each multiply-add"},
     Column{"bytes_read", integer, "B", "At the step's boundary"},

@@ -95,7 +95,7 @@ struct Sample {
 struct StepTime {
   std::int64_t index = 0;
   std::string layer, ops, phase, provider, kernel;
-  double seconds = 0.0;         // median of some repeats, each waited for
+  double seconds = 0.0;         // mean over the middle passes, in their order
   std::int64_t flops = 0;       // executed: algorithmic times the kernel's factor
   std::int64_t work_flops = 0;  // algorithmic
   std::int64_t bytes_read = 0, bytes_written = 0;  // at its boundary
