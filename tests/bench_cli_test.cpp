@@ -26,18 +26,8 @@ using testing::program;
 
 const std::string kSmall = " --image 1x8x8 --batch 4 --warmup 1 --iterations 12 --threads 1 ";
 
-class BenchCli : public ::testing::Test {
+class BenchCli : public testing::ProgramTest {
  protected:
-  void SetUp() override {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("ridgeline_" + std::to_string(getpid()) + test->name());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    return Child(arguments, folder_).finish();
-  }
   [[nodiscard]] Store store() const { return Store::open_existing(folder_ / "ridgeline.db"); }
   [[nodiscard]] std::size_t files() const {
     return static_cast<std::size_t>(
@@ -60,8 +50,6 @@ class BenchCli : public ::testing::Test {
     }
     return 0;
   }
-
-  fs::path folder_;
 };
 
 std::size_t measured(const std::vector<Sample>& samples) {

@@ -22,19 +22,8 @@ using testing::Child;
 using testing::Outcome;
 using testing::program;
 
-class Cli : public ::testing::Test {
+class Cli : public testing::ProgramTest {
  protected:
-  void SetUp() override {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("ridgeline_" + std::to_string(getpid()) + test->name());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    return Child(arguments, folder_).finish();
-  }
-
   void expect_refused(const std::string& arguments, const std::vector<std::string>& parts) const {
     SCOPED_TRACE(arguments);
     const std::size_t files = count_files();
@@ -51,8 +40,6 @@ class Cli : public ::testing::Test {
     fs::create_directories((folder_ / name).parent_path());
     std::ofstream(folder_ / name, std::ios::binary) << contents;
   }
-
-  fs::path folder_;
 
  private:
   [[nodiscard]] std::size_t count_files() const {

@@ -22,20 +22,7 @@ using testing::Outcome;
 
 const std::string kSmall = " --image 1x12x12 --batch 4 --steps 2 --threads 2 --no-roof ";
 
-class ProfileCli : public ::testing::Test {
- protected:
-  void SetUp() override {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("ridgeline_" + std::to_string(getpid()) + test->name());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  [[nodiscard]] Outcome run(const std::string& arguments) const {
-    return Child(arguments, folder_).finish();
-  }
-  fs::path folder_;
-};
+class ProfileCli : public testing::ProgramTest {};
 
 double sum_of(const Json& rows) {
   double sum = 0.0;

@@ -2,6 +2,7 @@
 
 // Runs the program itself, as a user or a script would.
 
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +106,24 @@ class Child {
   pid_t pid_ = -1;
   int out_ = -1, err_ = -1;
   Outcome outcome_;
+};
+
+// A test that runs the program in a folder of its own.
+class ProgramTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::temp_directory_path() /
+              ("ridgeline_" + std::to_string(getpid()) + test->name());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] Outcome run(const std::string& arguments) const {
+    return Child(arguments, folder_).finish();
+  }
+
+  std::filesystem::path folder_;
 };
 
 }  // namespace ridgeline::testing
