@@ -16,6 +16,7 @@
 #include "lab/compare/stored.h"
 #include "lab/measure/provider_shares.h"
 #include "lab/peers/peer_name.h"
+#include "lab/profile/stored.h"
 #include "lab/profile/trace.h"
 #include "lab/telemetry/telemetry.h"
 
@@ -173,6 +174,8 @@ class Recording {
       if (!collected.details.memory.empty()) {
         store_->add(id_, std::span<const MemoryEntry>(collected.details.memory));
       }
+      store_->add(id_, std::span<const LiveEntry>(live_entries(profile)));
+      store_->add(id_, std::span<const TimelineEntry>(middle_iteration(profile)));
       if (!profile.findings.empty()) store_->add(id_, std::span<const Finding>(profile.findings));
       store_->finish(id_, collected.status, collected.error, numbers, notes);
     });

@@ -24,6 +24,7 @@ std::string cell(int number) { return fmt::format("{}", number); }
 std::string cell(const std::optional<double>& number) { return number ? cell(*number) : ""; }
 std::string cell(RunStatus status) { return std::string(name_of(status)); }
 std::string cell(SampleKind kind) { return std::string(name_of(kind)); }
+std::string cell(ItemStatus status) { return std::string(name_of(status)); }
 
 // Names and cells of a record's fields.
 struct Line {
@@ -157,6 +158,16 @@ void write_environments(const Store& store, const fs::path& folder) {
                         plain_table(ceilings, "environment", keys));
 }
 
+void write_studies(const Store& store, const fs::path& folder) {
+  const std::vector<StudyRecord> studies = store.studies();
+  write_file_atomically((folder / "studies.csv").string(), plain_table(studies, nullptr, {}));
+  std::vector<StudyItemRecord> items;
+  for (const StudyRecord& study : studies) {
+    for (StudyItemRecord& item : store.study_items(study.uuid)) items.push_back(std::move(item));
+  }
+  write_file_atomically((folder / "study_items.csv").string(), plain_table(items, nullptr, {}));
+}
+
 }  // namespace
 
 std::int64_t write_samples_csv(const Store& store, std::span<const RunRecord> runs,
@@ -180,6 +191,7 @@ void write_tables_csv(const Store& store, std::span<const RunRecord> runs, const
   fs::create_directories(folder, error);
   if (error) fail("{}: the folder cannot be made: {}", folder.string(), error.message());
   write_environments(store, folder);
+  write_studies(store, folder);
   (void)write_table(folder / "runs.csv", {"arguments", "finished", "error"}, store, runs,
                     [](const RunRecord& run, auto&& add) {
                       add(Cells{cell(run.arguments), run.finished, cell(run.error)});
@@ -204,6 +216,8 @@ void write_tables_csv(const Store& store, std::span<const RunRecord> runs, const
   write_rows<MemoryEntry>(folder, store, runs, &Store::memory);
   write_rows<Finding>(folder, store, runs, &Store::findings);
   write_rows<EpochRecord>(folder, store, runs, &Store::epochs);
+  write_rows<LiveEntry>(folder, store, runs, &Store::live_bytes);
+  write_rows<TimelineEntry>(folder, store, runs, &Store::timeline);
 }
 
 }  // namespace ridgeline::cli

@@ -39,6 +39,16 @@ void add_store_options(CLI::App& command, StoreOptions& options) {
                   "Your name for this machine, for example 'cloud CPU, 4 vCPU'")
       ->type_name("TEXT");
   command.add_option("--label", options.label, "Your name for these runs")->type_name("TEXT");
+  // Not for people: 'study' tells its commands where their runs belong. Not shown in the help.
+  command
+      .add_option_function<std::pair<std::string, std::string>>(
+          "--study-item",
+          [&options](const std::pair<std::string, std::string>& given) {
+            options.study = given.first;
+            options.item = given.second;
+          },
+          "The uuid of a study and the key of an item of it")
+      ->group("");
 }
 
 void check_store(const StoreOptions& options) {
@@ -68,6 +78,8 @@ RunRecord begin_record(Store& store, const StoreOptions& options, const std::str
   run.arguments = command_line();
   run.group = new_uuid();
   run.label = options.label;
+  run.study = options.study;
+  run.item = options.item;
   return run;
 }
 

@@ -18,10 +18,12 @@ struct StoreOptions {
   bool none = false;                  // write nothing down
   std::string environment_label;      // the user's name for this machine
   std::string label;                  // of the runs
+  std::string study, item;            // that the runs belong to; 'study' sets them
 };
 // --store: for commands that read.
 void add_store_option(CLI::App& command, StoreOptions& options);
-// --store, --no-store, --env-label, --label: for commands that measure.
+// --store, --no-store, --env-label, --label, and --study-item, which 'study' gives: for commands
+// that measure.
 void add_store_options(CLI::App& command, StoreOptions& options);
 
 // For commands that measure, before they begin: throws when the store could not be written. Makes

@@ -240,6 +240,8 @@ std::string show_json(const Store& store, const RunRecord& run) {
   document["telemetry"] = std::move(sensors);
   document["epochs"] = list_json(store.epochs(run.id));
   document["findings"] = list_json(store.findings(run.id));
+  document["live_bytes"] = list_json(store.live_bytes(run.id));
+  document["timeline"] = list_json(store.timeline(run.id));
   return document.dump(2) + '\n';
 }
 

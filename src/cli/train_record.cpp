@@ -91,6 +91,7 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
   const Session& session = trainer.runner().session();
   const Plan& plan = session.plan(trainer.training_plan());
   numbers_["setup_seconds"] = trainer.setup_seconds();
+  numbers_["learning_rate"] = config.learning_rate;
   numbers_["training_flops"] = static_cast<double>(plan.work().flops);
   numbers_["parameters"] = static_cast<double>(count_parameters(trainer.runner().parameters()));
   numbers_["planned_bytes"] = static_cast<double>(session.state_bytes() + session.scratch_bytes());

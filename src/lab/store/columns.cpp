@@ -35,7 +35,9 @@ constexpr std::array kRuns = {
     Column{"arguments", text, "", "The command line"},
     Column{"group", text, "",
            "Shared by runs that one call measured side by side (a word of SQL: quote it)"},
-    Column{"label", text, "", "The user's or the study's"},
+    Column{"label", text, "", "The user's (`--label`)"},
+    Column{"study", text, "", "The uuid of the study that it belongs to"},
+    Column{"item", text, "", "The study's item that it belongs to"},
     Column{"started", text, "", "UTC, ISO 8601"},
     Column{"finished", text, "", "UTC, ISO 8601; NULL: not finished"},
     Column{"status", text, "",
@@ -153,6 +155,52 @@ constexpr std::array kEpochs = {
     Column{"energy_joules", real, "J", "Of all devices that tell"},
 };
 
+constexpr std::array kLiveBytes = {
+    kRun,
+    kNumber,
+    Column{"step", integer, "", "Of the plan, from 0"},
+    Column{"category", text, "", "Their owner, as in `memory`"},
+    Column{"bytes", integer, "B", "Alive while the step runs"},
+};
+
+constexpr std::array kTimeline = {
+    kRun,
+    kNumber,
+    Column{"activity", text, "",
+           "`iteration`, `step`, `kernel`, `copy`, `runtime`, `data_wait`, …"},
+    Column{"name", text, "", "Of the step, the kernel or the call"},
+    Column{"track", text, "", "`host`, `thread 1`, `stream 7`"},
+    Column{"begin_seconds", real, "s", "Since the iteration began"},
+    Column{"end_seconds", real, "s", "Since the iteration began"},
+    Column{"step", integer, "", "Of the plan; -1: none"},
+};
+
+constexpr std::array kStudies = {
+    Column{"uuid", text, "", "The study's name in every store", "NOT NULL PRIMARY KEY"},
+    Column{"name", text, "", "`backends`, `roofline`, …"},
+    Column{"scale", text, "", "`small` or `full`"},
+    Column{"environment", text, "", "Key of the environment",
+           R"(REFERENCES "environments" ("key"))"},
+    Column{"options", text, "", "What was chosen beside the scale"},
+    Column{"definition", text, "", "The text of its file"},
+    Column{"started", text, "", "UTC, ISO 8601"},
+    Column{"finished", text, "", "UTC, ISO 8601; NULL: not finished"},
+};
+
+constexpr std::array kStudyItems = {
+    Column{"study", text, "", "The study's uuid",
+           R"(NOT NULL REFERENCES "studies" ("uuid") ON DELETE CASCADE)"},
+    Column{"number", integer, "", "Its place in the plan, from 0", "NOT NULL"},
+    Column{"key", text, "", "What it is, beginning with the part of the study", "NOT NULL"},
+    Column{"title", text, "", "The same for people"},
+    Column{"command", text, "", "The words behind `ridgeline`"},
+    Column{"status", text, "", "`waiting`, `done`, `left out` or `failed`"},
+    Column{"reason", text, "", "Why it was left out or failed"},
+    Column{"substitute", text, "", "What took the place of data that were not there"},
+    Column{"estimated_seconds", real, "s", "Thought of before"},
+    Column{"seconds", real, "s", "That it took"},
+};
+
 constexpr std::array kCeilings = {
     Column{"environment", text, "", "Key of the environment",
            R"(NOT NULL REFERENCES "environments" ("key") ON DELETE CASCADE)"},
@@ -186,6 +234,12 @@ constexpr std::array kTables = {
     Table{"memory", "Bytes by owner.", kMemory, kInRun},
     Table{"findings", "What the reader of a run must know.", kFindings, kInRun},
     Table{"epochs", "One epoch of a training a row.", kEpochs, kInRun},
+    Table{"live_bytes", "What lives in memory at each step of a profiled plan.", kLiveBytes,
+          kInRun},
+    Table{"timeline", "What happens during one iteration of a profile.", kTimeline, kInRun},
+    Table{"studies", "A study that was carried out on one machine.", kStudies},
+    Table{"study_items", "The pieces of work of a study, those that were left out among them.",
+          kStudyItems, "study, key"},
     Table{"ceilings", "What the hardware was measured to do at most.", kCeilings,
           "environment, device, number"},
 };

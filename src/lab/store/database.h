@@ -17,6 +17,8 @@ struct Store::Database {
   RunId insert_run(const RunRecord& run);
   void set_numbers(RunId run, const std::map<std::string, double>& numbers);
   void set_notes(RunId run, const std::map<std::string, std::string>& notes);
+  void put_study(const StudyRecord& study);
+  void put_items(std::span<const StudyItemRecord> items);
   void replace_ceilings(const std::string& environment, const std::string& device,
                         std::span<const Ceiling> ceilings);
 

@@ -18,6 +18,9 @@ inline constexpr std::array<std::string_view, 4> kRunStatusNames = {"running", "
 inline constexpr std::array<std::string_view, 4> kSampleKindNames = {"warmup", "measured", "split",
                                                                      "queued"};
 
+inline constexpr std::array<std::string_view, 4> kItemStatusNames = {"waiting", "done", "left out",
+                                                                     "failed"};
+
 [[nodiscard]] constexpr std::string_view name_of(RunStatus status) {
   return kRunStatusNames[static_cast<std::size_t>(status)];
 }
@@ -25,10 +28,15 @@ inline constexpr std::array<std::string_view, 4> kSampleKindNames = {"warmup", "
   return kSampleKindNames[static_cast<std::size_t>(kind)];
 }
 
+[[nodiscard]] constexpr std::string_view name_of(ItemStatus status) {
+  return kItemStatusNames[static_cast<std::size_t>(status)];
+}
+
 template <typename Enum>
 [[nodiscard]] constexpr auto names_of() {
   if constexpr (std::same_as<Enum, RunStatus>) return kRunStatusNames;
   if constexpr (std::same_as<Enum, SampleKind>) return kSampleKindNames;
+  if constexpr (std::same_as<Enum, ItemStatus>) return kItemStatusNames;
 }
 
 template <typename Enum>
@@ -55,6 +63,11 @@ template <>
 inline constexpr std::string_view table_of<Finding> = "findings";
 template <>
 inline constexpr std::string_view table_of<EpochRecord> = "epochs";
+
+template <>
+inline constexpr std::string_view table_of<LiveEntry> = "live_bytes";
+template <>
+inline constexpr std::string_view table_of<TimelineEntry> = "timeline";
 
 template <typename Row, typename Record>
 concept FieldsOf = std::same_as<std::remove_const_t<Row>, Record>;
@@ -103,6 +116,8 @@ void visit_own_fields(Row& row, Visit&& visit) {
   visit("arguments", row.arguments);
   visit("group", row.group);
   visit("label", row.label);
+  visit("study", row.study);
+  visit("item", row.item);
   visit("started", row.started);
   visit("finished", row.finished);
   visit("status", row.status);
@@ -189,6 +204,49 @@ void visit_fields(Row& row, Visit&& visit) {
   visit("data_wait_seconds", row.data_wait_seconds);
   visit("evaluation_seconds", row.evaluation_seconds);
   visit("energy_joules", row.energy_joules);
+}
+
+template <FieldsOf<LiveEntry> Row, typename Visit>
+void visit_fields(Row& row, Visit&& visit) {
+  visit("step", row.step);
+  visit("category", row.category);
+  visit("bytes", row.bytes);
+}
+
+template <FieldsOf<TimelineEntry> Row, typename Visit>
+void visit_fields(Row& row, Visit&& visit) {
+  visit("activity", row.activity);
+  visit("name", row.name);
+  visit("track", row.track);
+  visit("begin_seconds", row.begin_seconds);
+  visit("end_seconds", row.end_seconds);
+  visit("step", row.step);
+}
+
+template <FieldsOf<StudyRecord> Row, typename Visit>
+void visit_fields(Row& row, Visit&& visit) {
+  visit("uuid", row.uuid);
+  visit("name", row.name);
+  visit("scale", row.scale);
+  visit("environment", row.environment);
+  visit("options", row.options);
+  visit("definition", row.definition);
+  visit("started", row.started);
+  visit("finished", row.finished);
+}
+
+template <FieldsOf<StudyItemRecord> Row, typename Visit>
+void visit_fields(Row& row, Visit&& visit) {
+  visit("study", row.study);
+  visit("number", row.number);
+  visit("key", row.key);
+  visit("title", row.title);
+  visit("command", row.command);
+  visit("status", row.status);
+  visit("reason", row.reason);
+  visit("substitute", row.substitute);
+  visit("estimated_seconds", row.estimated_seconds);
+  visit("seconds", row.seconds);
 }
 
 template <FieldsOf<Ceiling> Row, typename Visit>

@@ -1,5 +1,6 @@
 // What another store, or a file of results, has more than this one.
 
+#include <algorithm>
 #include <set>
 
 #include "lab/store/database.h"
@@ -50,7 +51,28 @@ bool Store::merge(const RunContents& contents) {
   database.append_rows(id, beyond(contents.memory, database.row_count<MemoryEntry>(id)));
   database.append_rows(id, beyond(contents.findings, database.row_count<Finding>(id)));
   database.append_rows(id, beyond(contents.epochs, database.row_count<EpochRecord>(id)));
+  database.append_rows(id, beyond(contents.live, database.row_count<LiveEntry>(id)));
+  database.append_rows(id, beyond(contents.timeline, database.row_count<TimelineEntry>(id)));
   return !known;
+}
+
+// Of a study that both know, the one that came further stays.
+void Store::merge_study(const StudyRecord& theirs, const std::vector<StudyItemRecord>& items) {
+  const auto done = [](const std::vector<StudyItemRecord>& list) {
+    return std::count_if(list.begin(), list.end(), [](const StudyItemRecord& item) {
+      return item.status != ItemStatus::waiting;
+    });
+  };
+  const std::vector<StudyRecord> ours = studies();
+  const auto known = std::find_if(ours.begin(), ours.end(), [&](const StudyRecord& study) {
+    return study.uuid == theirs.uuid;
+  });
+  if (known != ours.end() &&
+      (!known->finished.empty() || done(study_items(theirs.uuid)) >= done(items))) {
+    return;
+  }
+  database_->put_study(theirs);
+  database_->put_items(items);
 }
 
 // Ceilings of a device come together: the newer measurement stays.
@@ -98,10 +120,14 @@ std::int64_t Store::import(const fs::path& other) {
     database_->insert_environment(environment);
     merge_ceilings(environment.key, source.ceilings(environment.key));
   }
+  for (const StudyRecord& study : source.studies()) {
+    merge_study(study, source.study_items(study.uuid));
+  }
   std::int64_t added = 0;
   for (const RunRecord& run : source.runs()) {
     added += merge({run, source.samples(run.id), source.steps(run.id), source.readings(run.id),
-                    source.memory(run.id), source.findings(run.id), source.epochs(run.id)})
+                    source.memory(run.id), source.findings(run.id), source.epochs(run.id),
+                    source.live_bytes(run.id), source.timeline(run.id)})
                  ? 1
                  : 0;
   }

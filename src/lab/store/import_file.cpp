@@ -101,6 +101,13 @@ void require_of(const Place& place, EpochRecord& epoch) {
   epoch.train_loss = epoch.train_accuracy = std::numeric_limits<double>::quiet_NaN();
 }
 
+void require_of(const Place& place, const LiveEntry&) {
+  require(place, {"step", "category", "bytes"});
+}
+void require_of(const Place& place, const TimelineEntry&) {
+  require(place, {"activity", "name", "track", "begin_seconds", "end_seconds"});
+}
+
 template <typename Row>
 void take_list(const Place& run, std::vector<Row>& rows) {
   const std::string_view name = table_of<Row>;
@@ -185,7 +192,9 @@ RunContents take_run(const Place& place, const std::string& environment) {
                                          table_of<Reading>,
                                          table_of<MemoryEntry>,
                                          table_of<Finding>,
-                                         table_of<EpochRecord>};
+                                         table_of<EpochRecord>,
+                                         table_of<LiveEntry>,
+                                         table_of<TimelineEntry>};
   visit_own_fields(run, [&](std::string_view name, const auto&) { known.push_back(name); });
   check_names(place, known);
   visit_own_fields(run, [&](std::string_view name, auto& field) { take(place, name, field); });
@@ -205,6 +214,8 @@ RunContents take_run(const Place& place, const std::string& environment) {
   take_list(place, contents.memory);
   take_list(place, contents.findings);
   take_list(place, contents.epochs);
+  take_list(place, contents.live);
+  take_list(place, contents.timeline);
   return contents;
 }
 

@@ -18,6 +18,8 @@ struct RunContents {
   std::vector<MemoryEntry> memory;
   std::vector<Finding> findings;
   std::vector<EpochRecord> epochs;
+  std::vector<LiveEntry> live;
+  std::vector<TimelineEntry> timeline;
 };
 
 struct ImportFile {

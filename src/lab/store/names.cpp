@@ -59,6 +59,7 @@ constexpr std::array kNumberNames = {
     RegisteredName{"recording_overhead_share", "share",
                    "Of the run, taken by writing to the store"},
     RegisteredName{"parity_max_difference", "", "Greatest relative difference of a peer's losses"},
+    RegisteredName{"learning_rate", "", "Of the optimizer when training began"},
     RegisteredName{"first_loss", "", "Of the first iteration"},
     RegisteredName{"final_loss", "", "Of the last iteration"},
     RegisteredName{"final_test_accuracy", "share", "After the last epoch"},

@@ -60,7 +60,9 @@ struct RunRecord {
   std::string command;            // "bench", "train", "profile"
   std::string arguments;          // the command line
   std::string group;              // uuid of the call that measured several runs side by side
-  std::string label;              // the user's or the study's
+  std::string label;              // the user's
+  std::string study;              // uuid of the study that it belongs to; empty: none
+  std::string item;               // of that study: its key
   std::string started, finished;  // UTC, ISO 8601; empty: not finished
   RunStatus status = RunStatus::running;
   std::string error;  // why it failed
@@ -154,6 +156,47 @@ struct EpochRecord {
   std::int64_t samples = 0;
   double seconds = 0.0, data_wait_seconds = 0.0, evaluation_seconds = 0.0;
   std::optional<double> energy_joules;
+};
+
+// Bytes of one owner that are alive while a step of the plan runs, as planned.
+struct LiveEntry {
+  std::int64_t step = 0;
+  std::string category;  // as in MemoryEntry
+  std::int64_t bytes = 0;
+};
+
+// Something that took time within one iteration of a profile: the one in the middle, by time.
+struct TimelineEntry {
+  std::string activity;  // "iteration", "step", "kernel", "copy", "runtime", "data_wait", …
+  std::string name, track;
+  double begin_seconds = 0.0, end_seconds = 0.0;  // since the iteration began
+  std::int64_t step = -1;                         // of the plan; -1: none
+};
+
+// A study that was carried out on one machine: what its file said, and how far it came.
+struct StudyRecord {
+  std::string uuid;
+  std::string name;               // "backends"
+  std::string scale;              // "small", "full"
+  std::string environment;        // key
+  std::string options;            // what was chosen beside the scale: "only=sweep; data=photos"
+  std::string definition;         // the text of its file
+  std::string started, finished;  // UTC, ISO 8601; empty: not finished
+};
+
+// One piece of work of a study: a call of one command.
+enum class ItemStatus { waiting, done, left_out, failed };
+struct StudyItemRecord {
+  std::string study;        // uuid
+  std::int64_t number = 0;  // its place in the plan, from 0
+  std::string key;          // "sweep/squeezenet1_1/batch=64": begins with the part of the study
+  std::string title;        // for people
+  std::string command;      // the words behind "ridgeline", as a shell takes them
+  ItemStatus status = ItemStatus::waiting;
+  std::string reason;      // why it was left out or failed
+  std::string substitute;  // "synthetic images in place of tiny-imagenet-200"; empty: as asked for
+  double estimated_seconds = 0.0;
+  std::optional<double> seconds;  // that it took
 };
 
 }  // namespace ridgeline

@@ -24,6 +24,30 @@ constexpr std::array<const char*, kSchemaVersion - 1> kMigrations = {
        ALTER TABLE "ceilings" ADD COLUMN "measured" TEXT;)",
     // 3: all ops of a step, by which steps of different plans are matched.
     R"(ALTER TABLE "steps" ADD COLUMN "covers" TEXT;)",
+    // 4: studies; what lives in memory and what happens during an iteration.
+    R"(ALTER TABLE "runs" ADD COLUMN "study" TEXT;
+       ALTER TABLE "runs" ADD COLUMN "item" TEXT;
+       CREATE TABLE "live_bytes" (
+         "run" INTEGER NOT NULL REFERENCES "runs" ("id") ON DELETE CASCADE,
+         "number" INTEGER NOT NULL,
+         "step" INTEGER, "category" TEXT, "bytes" INTEGER,
+         PRIMARY KEY ("run", "number")) WITHOUT ROWID;
+       CREATE TABLE "timeline" (
+         "run" INTEGER NOT NULL REFERENCES "runs" ("id") ON DELETE CASCADE,
+         "number" INTEGER NOT NULL,
+         "activity" TEXT, "name" TEXT, "track" TEXT,
+         "begin_seconds" REAL, "end_seconds" REAL, "step" INTEGER,
+         PRIMARY KEY ("run", "number")) WITHOUT ROWID;
+       CREATE TABLE "studies" (
+         "uuid" TEXT NOT NULL PRIMARY KEY, "name" TEXT, "scale" TEXT,
+         "environment" TEXT REFERENCES "environments" ("key"),
+         "options" TEXT, "definition" TEXT, "started" TEXT, "finished" TEXT);
+       CREATE TABLE "study_items" (
+         "study" TEXT NOT NULL REFERENCES "studies" ("uuid") ON DELETE CASCADE,
+         "number" INTEGER NOT NULL, "key" TEXT NOT NULL, "title" TEXT, "command" TEXT,
+         "status" TEXT, "reason" TEXT, "substitute" TEXT,
+         "estimated_seconds" REAL, "seconds" REAL,
+         PRIMARY KEY ("study", "key")) WITHOUT ROWID;)",
 };
 
 void create_all(sqlite::Connection& connection) {

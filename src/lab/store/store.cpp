@@ -151,6 +151,30 @@ void Store::Database::set_notes(RunId run, const std::map<std::string, std::stri
   }
 }
 
+void Store::Database::put_study(const StudyRecord& study) {
+  ensure(!study.uuid.empty(), "a study needs a uuid");
+  // Replacing the row would take its items with it.
+  static const std::string sql = fmt::format(
+      "INSERT INTO \"studies\" ({}) VALUES ({}) ON CONFLICT (\"uuid\") DO UPDATE SET "
+      "\"options\" = excluded.\"options\", \"definition\" = excluded.\"definition\", "
+      "\"finished\" = excluded.\"finished\"",
+      quoted_fields<StudyRecord>(), placeholders(field_names<StudyRecord>().size()));
+  sqlite::Statement& statement = connection->prepared(sql);
+  (void)bind_row(statement, 1, study);
+  statement.run();
+}
+
+void Store::Database::put_items(std::span<const StudyItemRecord> items) {
+  static const std::string sql = fmt::format(
+      "INSERT OR REPLACE INTO \"study_items\" ({}) VALUES ({})", quoted_fields<StudyItemRecord>(),
+      placeholders(field_names<StudyItemRecord>().size()));
+  sqlite::Statement& statement = connection->prepared(sql);
+  for (const StudyItemRecord& item : items) {
+    (void)bind_row(statement, 1, item);
+    statement.run();
+  }
+}
+
 void Store::Database::replace_ceilings(const std::string& environment, const std::string& device,
                                        std::span<const Ceiling> ceilings) {
   static const std::string sql =
@@ -204,6 +228,21 @@ void Store::add(RunId run, std::span<const Reading> readings) { append(run, read
 void Store::add(RunId run, std::span<const MemoryEntry> memory) { append(run, memory); }
 void Store::add(RunId run, std::span<const Finding> findings) { append(run, findings); }
 void Store::add(RunId run, std::span<const EpochRecord> epochs) { append(run, epochs); }
+
+void Store::add(RunId run, std::span<const LiveEntry> live) { append(run, live); }
+void Store::add(RunId run, std::span<const TimelineEntry> timeline) { append(run, timeline); }
+
+void Store::put(const StudyRecord& study) {
+  sqlite::Transaction transaction(*database_->connection);
+  database_->put_study(study);
+  transaction.commit();
+}
+
+void Store::put(std::span<const StudyItemRecord> items) {
+  sqlite::Transaction transaction(*database_->connection);
+  database_->put_items(items);
+  transaction.commit();
+}
 
 void Store::finish(RunId run, RunStatus status, const std::string& error,
                    const std::map<std::string, double>& numbers,

@@ -23,7 +23,7 @@ namespace ridgeline {
 
 struct RunFilter {
   std::optional<std::string> command = {}, group = {}, label = {}, model = {}, backend = {},
-                             device = {}, environment = {};
+                             device = {}, environment = {}, study = {};
   std::optional<std::int64_t> limit = {};  // the newest
 };
 
@@ -49,6 +49,11 @@ class Store {
   void add(RunId run, std::span<const MemoryEntry> memory);
   void add(RunId run, std::span<const Finding> findings);
   void add(RunId run, std::span<const EpochRecord> epochs);
+  void add(RunId run, std::span<const LiveEntry> live);
+  void add(RunId run, std::span<const TimelineEntry> timeline);
+  // Studies by their uuid, items by study and key: new ones are added, known ones replaced.
+  void put(const StudyRecord& study);
+  void put(std::span<const StudyItemRecord> items);
   // Times the end. Numbers and notes come to those that the run has, or replace them.
   void finish(RunId run, RunStatus status, const std::string& error,
               const std::map<std::string, double>& numbers,
@@ -77,6 +82,10 @@ class Store {
   [[nodiscard]] std::vector<MemoryEntry> memory(RunId run) const;
   [[nodiscard]] std::vector<Finding> findings(RunId run) const;
   [[nodiscard]] std::vector<EpochRecord> epochs(RunId run) const;
+  [[nodiscard]] std::vector<LiveEntry> live_bytes(RunId run) const;
+  [[nodiscard]] std::vector<TimelineEntry> timeline(RunId run) const;
+  [[nodiscard]] std::vector<StudyRecord> studies() const;  // oldest first
+  [[nodiscard]] std::vector<StudyItemRecord> study_items(const std::string& study) const;
   [[nodiscard]] std::vector<Ceiling> ceilings(const std::string& environment) const;
 
  private:
@@ -84,6 +93,7 @@ class Store {
   template <typename Row>
   void append(RunId run, std::span<const Row> rows);
   bool merge(const RunContents& contents);
+  void merge_study(const StudyRecord& theirs, const std::vector<StudyItemRecord>& items);
   void merge_ceilings(const std::string& environment, const std::vector<Ceiling>& theirs);
   std::int64_t import_results(const std::filesystem::path& path);
   explicit Store(std::unique_ptr<Database> database);

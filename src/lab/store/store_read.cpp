@@ -50,6 +50,7 @@ std::vector<RunRecord> Store::runs(const RunFilter& filter) const {
   want("backend", filter.backend);
   want("device", filter.device);
   want("environment", filter.environment);
+  want("study", filter.study);
   sqlite::Statement statement(
       *database_->connection,
       fmt::format("SELECT \"id\", {0} FROM \"runs\" WHERE 1{1} ORDER BY \"started\" DESC, "
@@ -123,6 +124,35 @@ std::vector<MemoryEntry> Store::memory(RunId run) const {
 std::vector<Finding> Store::findings(RunId run) const { return database_->rows<Finding>(run); }
 std::vector<EpochRecord> Store::epochs(RunId run) const {
   return database_->rows<EpochRecord>(run);
+}
+
+std::vector<LiveEntry> Store::live_bytes(RunId run) const {
+  return database_->rows<LiveEntry>(run);
+}
+std::vector<TimelineEntry> Store::timeline(RunId run) const {
+  return database_->rows<TimelineEntry>(run);
+}
+
+std::vector<StudyRecord> Store::studies() const {
+  static const std::string sql = fmt::format(
+      "SELECT {} FROM \"studies\" ORDER BY \"started\", \"uuid\"", quoted_fields<StudyRecord>());
+  sqlite::Statement& statement = database_->connection->prepared(sql);
+  statement.reset();
+  std::vector<StudyRecord> all;
+  while (statement.step()) read_row(statement, 0, all.emplace_back());
+  return all;
+}
+
+std::vector<StudyItemRecord> Store::study_items(const std::string& study) const {
+  static const std::string sql =
+      fmt::format("SELECT {} FROM \"study_items\" WHERE \"study\" = ? ORDER BY \"number\", \"key\"",
+                  quoted_fields<StudyItemRecord>());
+  sqlite::Statement& statement = database_->connection->prepared(sql);
+  statement.reset();
+  statement.bind(1, std::string_view(study));
+  std::vector<StudyItemRecord> all;
+  while (statement.step()) read_row(statement, 0, all.emplace_back());
+  return all;
 }
 
 std::int64_t Store::sample_count(RunId run, SampleKind kind) const {

@@ -1,0 +1,66 @@
+#include "report/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ridgeline::report {
+namespace {
+
+// Digits in threes, from the point to the left.
+std::string separated(std::string digits) {
+  const std::size_t first = digits.starts_with('-') ? 1 : 0;
+  std::size_t end = digits.find('.');
+  if (end == std::string::npos) end = digits.size();
+  for (std::size_t place = end; place > first + 3;) {
+    place -= 3;
+    digits.insert(place, ",");
+  }
+  return digits;
+}
+
+}  // namespace
+
+std::size_t note_index(Table& table, const std::string& note) {
+  const auto found = std::find(table.notes.begin(), table.notes.end(), note);
+  const auto index = static_cast<std::size_t>(found - table.notes.begin());
+  if (found == table.notes.end()) table.notes.push_back(note);
+  return index;
+}
+
+Cell missing(Table& table, const std::string& why) {
+  Cell cell;
+  cell.notes.push_back(note_index(table, why));
+  return cell;
+}
+
+std::string number_text(double value, int significant) {
+  if (!std::isfinite(value)) return "n/a";
+  if (value == 0.0) return "0";
+  const double size = std::abs(value);
+  if (size >= 1e15 || size < 1e-6) return fmt::format("{:.{}g}", value, significant);
+  // Rounding may carry: 999.6 has four digits before the point.
+  const double scale =
+      std::pow(10.0, static_cast<double>(significant - 1) - std::floor(std::log10(size)));
+  const double rounded = std::round(value * scale) / scale;
+  const int places =
+      std::max(0, significant - 1 - static_cast<int>(std::floor(std::log10(std::abs(rounded)))));
+  return separated(fmt::format("{:.{}f}", places > 0 ? rounded : value, places));
+}
+
+Cell number(double value, std::vector<RunId> runs) {
+  if (!std::isfinite(value)) return {.runs = std::move(runs)};
+  return {.text = number_text(value), .value = value, .runs = std::move(runs)};
+}
+
+Cell interval(double value, double low, double high, std::vector<RunId> runs) {
+  Cell cell = number(value, std::move(runs));
+  if (!cell.value || !std::isfinite(low) || !std::isfinite(high)) return cell;
+  cell.low = low;
+  cell.high = high;
+  cell.text += fmt::format(" [{}–{}]", number_text(low), number_text(high));
+  return cell;
+}
+
+}  // namespace ridgeline::report
