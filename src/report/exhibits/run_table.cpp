@@ -179,18 +179,10 @@ bool is_measured(const RunView& run) {
   return !is_training(run) && !is_profile(run) && !is_inference(run);
 }
 
-bool same_executor(const RunView& a, const RunView& b) {
-  return a.machine == b.machine && a.run.executor == b.run.executor;
-}
-
 bool same_network(const RunView& a, const RunView& b) {
   const Work &x = a.run.work, &y = b.run.work;
   return x.kind == y.kind && x.model == y.model && x.settings == y.settings && x.batch == y.batch &&
          x.image == y.image && x.classes == y.classes && x.precision == y.precision;
-}
-
-bool same_work(const RunView& a, const RunView& b) {
-  return a.run.work == b.run.work && a.learning_rate == b.learning_rate;
 }
 
 Heads heads_of(const Data& data, const Runs& runs, std::initializer_list<std::string_view> always,
@@ -264,19 +256,9 @@ std::vector<Cell> begin_row(const Data& data, const Heads& heads, const RunView&
 
 Runs chosen(const Runs& runs, bool (*fits)(const RunView& run)) {
   Runs found;
-  for (const RunView* run : runs) {
-    if (!fits(*run)) continue;
-    // Runs are given oldest first: a repetition takes the place of the one before it.
-    const auto repeated = std::find_if(found.begin(), found.end(), [&](const RunView* known) {
-      return known->run.command == run->run.command && same_executor(*known, *run) &&
-             same_work(*known, *run);
-    });
-    if (repeated != found.end()) {
-      *repeated = run;
-    } else {
-      found.push_back(run);
-    }
-  }
+  std::copy_if(runs.begin(), runs.end(), std::back_inserter(found),
+               [&](const RunView* run) { return fits(*run); });
+  found = newest_of(found);
   const std::map<std::string, double> sizes = network_sizes(found);
   const auto place = [&](const RunView& run) {
     const Work& work = run.run.work;

@@ -1,8 +1,8 @@
 #pragma once
 
-// What tables of runs have in common: the order of their rows, the columns that tell runs apart, and
-// words for what all of them share. Unlike work can thus not stand in one table unmarked: a field of
-// the work that differs becomes a column.
+// What tables of runs have in common: the order of their rows, the columns that tell runs apart,
+// and words for what all of them share. Unlike work can thus not stand in one table unmarked: a
+// field of the work that differs becomes a column.
 
 #include <initializer_list>
 #include <optional>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/analysis/ratios.h"
 #include "report/exhibits.h"
 
 namespace ridgeline::report {
@@ -30,8 +31,9 @@ struct Heads {
   std::string shared;
 };
 // Columns are those of `always` and all that differ among the runs but those of `never`, which the
-// table itself tells in another way. Names: model, settings, kind, image, batch, classes, precision,
-// optimizer, learning_rate, data, normalisation, variant, command, machine, executor, threads.
+// table itself tells in another way. Names: model, settings, kind, image, batch, classes,
+// precision, optimizer, learning_rate, data, normalisation, variant, command, machine, executor,
+// threads.
 [[nodiscard]] Heads heads_of(const Data& data, const Runs& runs,
                              std::initializer_list<std::string_view> always,
                              std::initializer_list<std::string_view> never = {});
@@ -50,13 +52,10 @@ struct Heads {
 // processors before graphics processors, the engine before peers. Of runs that repeat each other
 // only the newest.
 [[nodiscard]] Runs chosen(const Runs& runs, bool (*fits)(const RunView& run));
-[[nodiscard]] bool same_executor(const RunView& a, const RunView& b);  // and machine
 // The same network, batch, images and precision, whatever it was fed with.
 [[nodiscard]] bool same_network(const RunView& a, const RunView& b);
-// The same work in every respect, with the same learning rate.
-[[nodiscard]] bool same_work(const RunView& a, const RunView& b);
 [[nodiscard]] bool is_peer(const RunView& run);
-[[nodiscard]] bool is_training(const RunView& run);   // of the command `train`
+[[nodiscard]] bool is_training(const RunView& run);  // of the command `train`
 [[nodiscard]] bool is_profile(const RunView& run);
 [[nodiscard]] bool is_inference(const RunView& run);
 [[nodiscard]] bool is_measured(const RunView& run);  // training steps of the command `bench`

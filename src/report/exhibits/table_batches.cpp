@@ -18,7 +18,7 @@ bool same_series(const RunView& a, const RunView& b) {
   // Without a data set there are as many samples as the batch has.
   if (x.data_samples == x.batch && y.data_samples == y.batch) x.data_samples = y.data_samples = 0;
   x.batch = y.batch = 0;
-  return x == y && same_executor(a, b) && a.run.command == b.run.command &&
+  return x == y && same_place(a, b) && a.run.command == b.run.command &&
          a.learning_rate == b.learning_rate;
 }
 

@@ -33,7 +33,7 @@ const RunView* training_of(const RunView& measured, const Runs& runs) {
   const RunView* best = nullptr;
   for (const RunView* run : runs) {
     if (!is_training(*run) || last_tested(*run) == nullptr) continue;
-    if (!same_executor(*run, measured) || !same_network(*run, measured)) continue;
+    if (!same_place(*run, measured) || !same_network(*run, measured)) continue;
     const auto fits = [&](const RunView& one) {
       return one.run.work.optimizer == measured.run.work.optimizer;
     };
@@ -70,8 +70,7 @@ Tables make_throughput(const ExhibitInput& input) {
   // A training whose speed was measured better is there for its accuracy alone.
   std::erase_if(runs, [&](const RunView* run) {
     return is_training(*run) && std::any_of(all.begin(), all.end(), [&](const RunView* other) {
-             return is_measured(*other) && same_executor(*run, *other) &&
-                    same_network(*run, *other);
+             return is_measured(*other) && same_place(*run, *other) && same_network(*run, *other);
            });
   });
   if (runs.empty()) return {};
