@@ -51,6 +51,7 @@ Ratio by_epochs(const std::vector<double>& of, const std::vector<double>& than) 
     const auto [least_than, most_than] = std::minmax_element(than.begin(), than.end());
     ratio.low = *least_than / *most_of;
     ratio.high = *most_than / *least_of;
+    ratio.sound = false;
     return ratio;
   }
   const VarianceComponent parts[] = {fast.mean, slow.mean};
@@ -129,6 +130,7 @@ std::optional<Ratio> Ratios::of(const RunView& run, const RunView& than) {
     found->speedup = 1.0 / result.ratio;
     found->low = 1.0 / result.high;
     found->high = 1.0 / result.low;
+    found->sound = result.units_a > 1 && result.units_b > 1;
     found->verdict = result.verdict;
     found->side_by_side = options.side_by_side;
     found->floor_known = floor.has_value();
