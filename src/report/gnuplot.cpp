@@ -48,7 +48,7 @@ std::string script_of(const Figure& figure, const fs::path& folder,
   const Drawing drawing = plot::draw(figure);
   std::string script = fmt::format(
       "reset\nundefine $*\nset encoding utf8\nunset key\nunset tics\n"
-      "set border 3 lc rgb '{}' lw 1\nset errorbars 0.5\nset pointintervalbox 0\n",
+      "set border 3 lc rgb '{}' lw 1\n",
       plot::kFrame);
   const std::size_t plot_begin = drawing.commands.rfind("\nplot ") + 1;
   script += drawing.commands.substr(0, plot_begin);

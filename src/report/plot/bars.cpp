@@ -102,7 +102,8 @@ Scale values_of(const Figure& figure, const Bars& all) {
   return scale_of(figure.y, range, true);
 }
 
-void plot_bars(Canvas& canvas, const Figure& figure, const Bars& all, const Scale& values) {
+void plot_bars(Canvas& canvas, const Figure& figure, const Bars& all, const Scale& categories,
+               const Scale& values) {
   const auto within = [&](double value) {
     return values.logarithmic ? std::max(value, values.low) : value;
   };
@@ -117,8 +118,7 @@ void plot_bars(Canvas& canvas, const Figure& figure, const Bars& all, const Scal
                           : std::vector<double>{middle, head, bar.begin, bar.end, foot, head});
       if (figure.stacked || !bar.low || !bar.high) continue;
       const double low = within(*bar.low), high = within(*bar.high);
-      whiskers.push_back(figure.horizontal ? std::vector<double>{head, middle, low, high}
-                                           : std::vector<double>{middle, head, low, high});
+      Canvas::add_whisker(whiskers, categories, middle, low, high, !figure.horizontal);
     }
     if (boxes.empty()) continue;
     canvas.plot(canvas.data(boxes),
@@ -127,8 +127,7 @@ void plot_bars(Canvas& canvas, const Figure& figure, const Bars& all, const Scal
                             all.colours[i]));
     if (whiskers.empty()) continue;
     canvas.plot(canvas.data(whiskers),
-                fmt::format("using 1:2:3:4 with {}errorbars pt 0 ps 0 lc rgb '{}' lw 1.3",
-                            figure.horizontal ? 'x' : 'y', kInk));
+                fmt::format("using 1:2 with lines lc rgb '{}' lw 1.2", kInk));
   }
 }
 
@@ -218,7 +217,7 @@ Drawing draw_horizontal(const Figure& figure, const Bars& all, Scale values,
   if (all.categories == 0) categories = {1.0, 0.0};
   canvas.axes(frame, values, categories);
   canvas.ticks('x', ticks_of(values, 8));
-  plot_bars(canvas, figure, all, values);
+  plot_bars(canvas, figure, all, categories, values);
   for (std::size_t i = 0; i < names.size(); ++i) {
     canvas.text(frame.left - 8.0, categories.pixel(static_cast<double>(i) + 0.5), names[i],
                 {.size = kSmall, .align = 'r'});
@@ -273,7 +272,7 @@ Drawing draw_upright(const Figure& figure, const Bars& all, Scale values,
   Scale categories{0.0, count};
   canvas.axes(frame, categories, values);
   canvas.ticks('y', ticks);
-  plot_bars(canvas, figure, all, values);
+  plot_bars(canvas, figure, all, categories, values);
   for (std::size_t i = 0; i < all.categories; ++i) {
     const double x = categories.pixel(static_cast<double>(i) + 0.5);
     for (std::size_t line = 0; line < names.lines[i].size(); ++line) {

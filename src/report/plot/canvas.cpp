@@ -111,6 +111,22 @@ std::string Canvas::data(const std::vector<std::vector<double>>& rows) {
   return name;
 }
 
+void Canvas::add_whisker(std::vector<std::vector<double>>& rows, const Scale& across, double at,
+                         double low, double high, bool upright) {
+  const double from = across.moved(at, -3.5), to = across.moved(at, 3.5);
+  const auto add = [&](double place, double value) {
+    rows.push_back(upright ? std::vector<double>{place, value} : std::vector<double>{value, place});
+  };
+  for (const double end : {low, high}) {
+    add(from, end);
+    add(to, end);
+    rows.emplace_back();
+  }
+  add(at, low);
+  add(at, high);
+  rows.emplace_back();
+}
+
 void Canvas::plot(const std::string& block, const std::string& how) {
   plots_ += plots_.empty() ? "plot " : ", ";
   plots_ += fmt::format("{} {} notitle", block, how);

@@ -66,6 +66,11 @@ class Canvas {
   // "with lines lc rgb ...": what of the data is drawn, and how. Later ones lie above.
   void plot(const std::string& block, const std::string& how);
 
+  // An interval from `low` to `high` at `at` of the other scale, with short bars at its ends, as
+  // rows for lines. `upright`: along the y axis.
+  static void add_whisker(std::vector<std::vector<double>>& rows, const Scale& across, double at,
+                          double low, double high, bool upright);
+
   [[nodiscard]] double width() const { return width_; }
   [[nodiscard]] double height() const { return height_; }
   [[nodiscard]] Drawing drawing() &&;

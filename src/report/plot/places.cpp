@@ -41,34 +41,40 @@ bool Places::is_free(const Box& box) const {
 
 bool Places::label(Canvas& canvas, double x, double y, double radius, const std::string& text,
                    const TextStyle& style) {
-  const double width = text_width(text, style.size), half = 0.6 * style.size;
+  // Near by; further away with a line to it that crosses nothing; then with any line.
+  struct Try {
+    double more;
+    bool crossing;
+  };
+  constexpr Try kTries[] = {{2.0, false},  {14.0, false}, {28.0, false},
+                            {44.0, false}, {14.0, true},  {28.0, true}};
   struct Side {
     double x, y;
   };
   constexpr Side kSides[] = {{1, 0}, {0, -1}, {-1, 0}, {0, 1}, {1, -1}, {1, 1}, {-1, -1}, {-1, 1}};
-  for (const double more : {2.0, 14.0, 28.0, 44.0}) {
+  const double width = text_width(text, style.size), half = 0.6 * style.size;
+  for (const auto& [more, crossing] : kTries) {
+    const double away = radius + more;
     for (const Side& side : kSides) {
-      const double away = radius + more;
       const double middle_x = x + side.x * (away + width / 2.0);
       const double middle_y = y + side.y * (away + half);
       const Box box{middle_x - width / 2.0, middle_y - half, middle_x + width / 2.0,
                     middle_y + half};
       if (!is_free(box)) continue;
-      if (more > 2.0) {
-        // Nor may the line to it cross anything.
-        const auto line = corridor(x + side.x * (radius + 3.0), y + side.y * (radius + 3.0),
-                                   x + side.x * away, y + side.y * away, 1.0);
-        if (!std::all_of(line.begin(), line.end(), [&](const Box& b) { return is_free(b); })) {
-          continue;
-        }
-        for (const Box& part : line) take(part);
-      }
+      const bool far = more > 2.0;
+      const double start = radius + 1.0, end = far ? away : start;
+      const auto line = corridor(x + side.x * (start + 2.0), y + side.y * (start + 2.0),
+                                 x + side.x * end, y + side.y * end, 1.0);
+      const bool clear =
+          std::all_of(line.begin(), line.end(), [&](const Box& part) { return is_free(part); });
+      if (far && !clear && !crossing) continue;
       take(box);
       TextStyle placed = style;
       placed.align = 'l';
       canvas.text(box.left, middle_y, text, placed);
-      if (more > 2.0) {
-        canvas.line(x + side.x * radius, y + side.y * radius, x + side.x * away, y + side.y * away,
+      if (far) {
+        for (const Box& part : line) take(part);
+        canvas.line(x + side.x * start, y + side.y * start, x + side.x * end, y + side.y * end,
                     {.colour = lighter(style.colour, 0.4), .width = 0.7});
       }
       return true;

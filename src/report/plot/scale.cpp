@@ -83,6 +83,11 @@ double Scale::pixel(double value) const {
   return from + share * (to - from);
 }
 
+double Scale::moved(double value, double pixels) const {
+  const double share = pixels / (to - from);
+  return logarithmic ? value * std::pow(high / low, share) : value + share * (high - low);
+}
+
 bool Scale::takes(double value) const {
   return std::isfinite(value) && (!logarithmic || value > 0.0);
 }

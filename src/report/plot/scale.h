@@ -15,6 +15,8 @@ struct Scale {
   double from = 0.0, to = 1.0;  // pixels that they stand at
 
   [[nodiscard]] double pixel(double value) const;
+  // The value that stands so many pixels further on.
+  [[nodiscard]] double moved(double value, double pixels) const;
   // Whether a value can stand on it at all.
   [[nodiscard]] bool takes(double value) const;
 };

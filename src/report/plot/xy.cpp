@@ -116,7 +116,7 @@ Rows intervals_of(const Series& series, const Scales& scales) {
     if (!point.low || !point.high) continue;
     if (!scales.x.takes(point.x) || !scales.y.takes(point.y)) continue;
     const double low = scales.y.takes(*point.low) ? *point.low : scales.y.low;
-    if (scales.y.takes(*point.high)) rows.push_back({point.x, point.y, low, *point.high});
+    if (scales.y.takes(*point.high)) rows.push_back({point.x, low, *point.high});
   }
   return rows;
 }
@@ -131,15 +131,19 @@ void plot_series(Canvas& canvas, const Look& look, const Scales& scales) {
                 fmt::format("using 1:2 with lines lc rgb '{}' lw 1.6", lighter(look.colour, 0.25)));
     return;
   }
-  if (const Rows intervals = intervals_of(series, scales); !intervals.empty()) {
-    const std::string ends = canvas.data(intervals);
-    canvas.plot(ends,
-                intervals.size() >= kBandFrom && has_line(series)
-                    ? fmt::format("using 1:3:4 with filledcurves fc rgb '{}' fs transparent "
-                                  "solid 0.18 noborder",
-                                  look.colour)
-                    : fmt::format("using 1:2:3:4 with yerrorbars pt 0 ps 0 lc rgb '{}' lw 1.2",
-                                  look.colour));
+  const Rows intervals = intervals_of(series, scales);
+  if (intervals.size() >= kBandFrom && has_line(series)) {
+    canvas.plot(canvas.data(intervals),
+                fmt::format("using 1:2:3 with filledcurves fc rgb '{}' fs transparent solid 0.18 "
+                            "noborder",
+                            look.colour));
+  } else if (!intervals.empty()) {
+    Rows whiskers;
+    for (const auto& each : intervals) {
+      Canvas::add_whisker(whiskers, scales.x, each[0], each[1], each[2], true);
+    }
+    canvas.plot(canvas.data(whiskers),
+                fmt::format("using 1:2 with lines lc rgb '{}' lw 1.2", look.colour));
   }
   if (has_line(series) && rows.size() > 1) {
     canvas.plot(block, fmt::format("using 1:2 with {} lc rgb '{}' lw 2 dt {}",
