@@ -231,6 +231,7 @@ constexpr const char* kPreamble =
     "\\documentclass[11pt,a4paper]{article}\n"
     "\\usepackage[utf8]{inputenc}\n"
     "\\usepackage[T1]{fontenc}\n"
+    "\\IfFileExists{lmodern.sty}{\\usepackage{lmodern}}{}\n"
     "\\usepackage{textcomp}\n"
     "\\usepackage[margin=24mm]{geometry}\n"
     "\\usepackage{array,booktabs,longtable,graphicx}\n"
