@@ -7,6 +7,7 @@ build_packages=(
   zlib1g-dev libjpeg62-turbo-dev libpng-dev libcurl4-openssl-dev libarchive-dev
   libsqlite3-dev libtomlplusplus-dev
   dataset-fashion-mnist
+  gnuplot-nox
 )
 test_packages=(
   libgtest-dev libbenchmark-dev clang-format

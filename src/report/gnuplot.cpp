@@ -43,9 +43,9 @@ std::string terminal(const std::string& format, const Drawing& drawing) {
       drawing.width * kPngScale, drawing.height * kPngScale, kPngScale, kPngScale, kPngScale);
 }
 
-std::string script_of(const Figure& figure, const fs::path& folder,
+std::string script_of(const Figure& figure, const plot::Colours& colours, const fs::path& folder,
                       const std::vector<std::string>& formats) {
-  const Drawing drawing = plot::draw(figure);
+  const Drawing drawing = plot::draw(figure, colours);
   std::string script = fmt::format(
       "reset\nundefine $*\nset encoding utf8\nunset key\nunset tics\n"
       "set border 3 lc rgb '{}' lw 1\n",
@@ -151,13 +151,14 @@ std::vector<PictureProblem> draw_pictures(std::span<const Figure* const> figures
   if (!is_installed()) {
     return {{"", "gnuplot was not found; on Debian the package gnuplot-nox has it"}};
   }
+  const plot::Colours colours(figures);
   const Script script(folder);
   std::optional<LineProcess> gnuplot;
   std::vector<PictureProblem> problems;
   for (std::size_t i = 0; i < figures.size(); ++i) {
     const Figure& figure = *figures[i];
     try {
-      script.write(script_of(figure, folder, names));
+      script.write(script_of(figure, colours, folder, names));
       if (!gnuplot) gnuplot.emplace(std::vector<std::string>{"gnuplot", "-d", "-"});
       // It tells when it has come to the end.
       const std::string request = fmt::format("load {}; set print '-'; print 'done'; set print",

@@ -44,17 +44,16 @@ double level_at(const std::vector<Point>& points, double x) {
 
 }  // namespace
 
-Drawing draw_area(const Figure& figure) {
+Drawing draw_area(const Figure& figure, const Colours& colours) {
   std::vector<std::string> notes;
   std::vector<Entry> legend;
-  Colours colours;
   std::vector<std::vector<Point>> layers;
   std::vector<bool> steps;
   std::set<double> places;
-  for (const Series* series : shown_series(figure, notes)) {
-    const std::string key =
-        series->group.empty() ? fmt::format("\x01{}", legend.size()) : series->group;
-    legend.push_back({series->name, colours.of(key), false, 0, 1});
+  const auto shown = shown_series(figure, notes);
+  const std::vector<std::string> own = colours.of(shown);
+  for (const Series* series : shown) {
+    legend.push_back({series->name, own[legend.size()], false, 0, 1});
     layers.push_back(finite(*series));
     steps.push_back(series->style == SeriesStyle::step);
     for (const Point& point : layers.back()) places.insert(point.x);
@@ -98,7 +97,7 @@ Drawing draw_area(const Figure& figure) {
     if (bands[i].empty()) continue;
     canvas.plot(canvas.data(bands[i]),
                 fmt::format("using 1:2:3 with filledcurves fc rgb '{}' fs solid 1 noborder",
-                            lighter(legend[i].colour, 0.15)));
+                            legend[i].colour));
   }
   return std::move(canvas).drawing();
 }

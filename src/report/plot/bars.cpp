@@ -78,13 +78,9 @@ void add_category(Bars& all, const Figure& figure, std::size_t category) {
   }
 }
 
-Bars bars_of(const Figure& figure, std::vector<const Series*> shown) {
+Bars bars_of(const Figure& figure, std::vector<const Series*> shown, const Colours& colours) {
   Bars all;
-  Colours colours;
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    all.colours.push_back(
-        colours.of(shown[i]->group.empty() ? fmt::format("\x01{}", i) : shown[i]->group));
-  }
+  all.colours = colours.of(shown);
   all.series = std::move(shown);
   all.categories = figure.x.categories.size();
   for (std::size_t i = 0; i < all.categories; ++i) add_category(all, figure, i);
@@ -290,9 +286,9 @@ Drawing draw_upright(const Figure& figure, const Bars& all, Scale values,
 
 }  // namespace
 
-Drawing draw_bars(const Figure& figure) {
+Drawing draw_bars(const Figure& figure, const Colours& colours) {
   std::vector<std::string> notes;
-  const Bars all = bars_of(figure, shown_series(figure, notes));
+  const Bars all = bars_of(figure, shown_series(figure, notes), colours);
   note_left_out(notes, all.left_out);
   const Scale values = values_of(figure, all);
   return figure.horizontal ? draw_horizontal(figure, all, values, notes)

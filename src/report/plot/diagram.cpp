@@ -233,7 +233,7 @@ class DiagramPainter {
 
 }  // namespace
 
-Drawing draw_diagram(const Figure& figure) {
+Drawing draw_diagram(const Figure& figure, const Colours& colours) {
   const Network whole = network_of(figure);
   const Network network = condensed(whole, kMostBoxes);
   std::vector<std::string> notes;
@@ -250,7 +250,6 @@ Drawing draw_diagram(const Figure& figure) {
   for (std::size_t i = 0; i < gutters.size(); ++i) {
     width += column_width(layout, i) + gutters[i].width();
   }
-  Colours colours;
   std::vector<Entry> legend;
   for (const Node& node : network.nodes) {
     if (std::isfinite(node.weight)) heaviest = std::max(heaviest, node.weight);

@@ -6,13 +6,13 @@
 
 namespace ridgeline::report::plot {
 
-[[nodiscard]] Drawing draw_xy(const Figure& figure);
-[[nodiscard]] Drawing draw_bars(const Figure& figure);
-[[nodiscard]] Drawing draw_area(const Figure& figure);
-[[nodiscard]] Drawing draw_spans(const Figure& figure);
-[[nodiscard]] Drawing draw_diagram(const Figure& figure);
+[[nodiscard]] Drawing draw_xy(const Figure& figure, const Colours& colours);
+[[nodiscard]] Drawing draw_bars(const Figure& figure, const Colours& colours);
+[[nodiscard]] Drawing draw_area(const Figure& figure, const Colours& colours);
+[[nodiscard]] Drawing draw_spans(const Figure& figure, const Colours& colours);
+[[nodiscard]] Drawing draw_diagram(const Figure& figure, const Colours& colours);
 
-[[nodiscard]] Drawing draw(const Figure& figure);
+[[nodiscard]] Drawing draw(const Figure& figure, const Colours& colours);
 
 // Those that a picture shows: not the hidden ones, unless all are hidden; without points, none.
 // What is left out is told in `notes`.

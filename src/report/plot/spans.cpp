@@ -68,12 +68,11 @@ void plot_boxes(Canvas& canvas, const std::vector<std::vector<double>>& boxes,
 
 }  // namespace
 
-Drawing draw_spans(const Figure& figure) {
+Drawing draw_spans(const Figure& figure, const Colours& colours) {
   const std::vector<Track> tracks = tracks_of(figure);
   Range times;
   double lanes = 0.0, left = 0.0;
   std::vector<Entry> legend;
-  Colours colours;
   std::map<std::string, std::vector<std::vector<double>>> boxes;
   for (const Track& track : tracks) {
     left = std::max(left, text_width(shortened(track.name, 180.0, kSmall), kSmall));

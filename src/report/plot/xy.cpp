@@ -32,21 +32,22 @@ bool has_marks(const Series& series) {
 bool has_line(const Series& series) { return series.style != SeriesStyle::points; }
 
 // Series of a group share its colour and differ by marks and dashes.
-std::vector<Look> looks_of(const std::vector<const Series*>& shown) {
-  Colours colours;
-  std::map<std::string, std::size_t> roofs, others;
+std::vector<Look> looks_of(const std::vector<const Series*>& shown, const Colours& colours) {
+  const std::vector<std::string> own = colours.of(shown);
+  std::map<std::string, std::size_t> sharing;
   std::vector<Look> looks;
-  std::size_t index = 0;
-  for (const Series* series : shown) {
-    const std::string key = series->group.empty() ? fmt::format("\x01{}", index) : series->group;
-    const std::size_t turn = (is_roof(*series) ? roofs : others)[key]++;
-    Look look{series, colours.of(key), 0, 1};
-    if (has_marks(*series)) look.marker = marker(series->group.empty() ? index : turn);
-    if (series->style == SeriesStyle::line || series->style == SeriesStyle::step) {
-      look.dash = 1 + static_cast<int>(turn % 4);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    Look look{shown[i], own[i], 0, 1};
+    if (!is_roof(*shown[i])) {
+      const std::size_t turn = sharing[own[i]]++;
+      // Marks tell series apart in print, too.
+      const bool alone = shown[i]->group.empty();
+      if (has_marks(*shown[i])) look.marker = marker(alone ? looks.size() : turn);
+      const bool line =
+          shown[i]->style == SeriesStyle::line || shown[i]->style == SeriesStyle::step;
+      if (line) look.dash = 1 + static_cast<int>(turn % 4);
     }
     looks.push_back(look);
-    if (!is_roof(*series)) ++index;
   }
   return looks;
 }
@@ -248,12 +249,12 @@ void draw_labels(Canvas& canvas, const std::vector<Look>& looks, const Scales& s
 
 }  // namespace
 
-Drawing draw_xy(const Figure& figure) {
+Drawing draw_xy(const Figure& figure, const Colours& colours) {
   std::vector<std::string> notes;
   const auto shown = shown_series(figure, notes);
   Scales scales = scales_of(figure, shown);
   note_left_out(notes, scales.left_out);
-  const std::vector<Look> looks = looks_of(shown);
+  const std::vector<Look> looks = looks_of(shown, colours);
   auto [canvas, body] = sheet_of(figure, legend_of(looks), notes, kBodyHeight);
 
   const auto x_ticks = ticks_of(scales.x, 10), y_ticks = ticks_of(scales.y, 7);
