@@ -104,10 +104,11 @@ std::string caption_of(const std::string& title, const std::string& caption) {
   return caption.empty() ? text : text + ' ' + latex_text(caption);
 }
 
-std::string float_table(const Table& table, const Columns& columns) {
+std::string float_table(const Table& table, const Columns& columns, const char* place) {
   std::string text = fmt::format(
-      "\\begin{{table}}[htbp]\n\\centering\\small\n\\caption{{{}}}\n\\label{{tab:{}}}\n",
-      caption_of(table.title, table.caption), table.id);
+      "\\begin{{table}}[{}]\n\\centering\\small\n\\caption{{{}}}\n\\label{{tab:{}}}\n"
+      "\\vspace{{4pt}}\n",
+      place, caption_of(table.title, table.caption), table.id);
   if (columns.too_wide) text += "\\resizebox{\\linewidth}{!}{%\n";
   text += fmt::format("\\begin{{tabular}}{{{}}}\n\\toprule\n{}\\midrule\n{}\\bottomrule\n",
                       columns.format, heading_row(table), rows_of(table));
@@ -125,6 +126,12 @@ std::string long_table(const Table& table, const Columns& columns) {
       columns.too_wide ? "\\scriptsize\\setlength{\\tabcolsep}{3pt}" : "\\small", columns.format,
       caption_of(table.title, table.caption), table.id, heading, heading);
   return text + rows_of(table) + "\\end{longtable}\n" + notes_of(table) + "\\endgroup\n";
+}
+
+std::string table_text(const Table& table, const char* place) {
+  const Columns columns = columns_of(table);
+  return table.rows.size() > kFloatRows ? long_table(table, columns)
+                                        : float_table(table, columns, place);
 }
 
 std::string pieces_text(const std::vector<Piece>& pieces) {
@@ -176,10 +183,7 @@ class Writer {
                     latex_text(judgement.statement), latex_text(judgement.verdict),
                     pieces_text(judgement.pieces)));
   }
-  void operator()(const Table& table) {
-    add(latex_table(table));
-    floated();
-  }
+  void operator()(const Table& table) { add(table_text(table, "H")); }
   void operator()(const Figure& figure) {
     const std::string path = pictures_.path_of(figure);
     std::string caption = caption_of(figure.title, figure.caption);
@@ -199,10 +203,9 @@ class Writer {
                                                                              : pictures_.why_none));
     }
     add(
-        fmt::format("\\begin{{figure}}[htbp]\n\\centering\n{}\n\\caption{{{}}}\n\\label{{fig:{}}}\n"
+        fmt::format("\\begin{{figure}}[H]\n\\centering\n{}\n\\caption{{{}}}\n\\label{{fig:{}}}\n"
                     "\\end{{figure}}\n",
                     body, caption, figure.id));
-    floated();
   }
 
   void section(const Section& section, std::size_t level) {
@@ -217,14 +220,8 @@ class Writer {
   [[nodiscard]] std::string text() && { return std::move(text_); }
 
  private:
-  // LaTeX gives up when too many floats wait for their pages.
-  void floated() {
-    if (++floats_ % 6 == 0) add("\\clearpage\n");
-  }
-
   const PictureFiles& pictures_;
   std::string text_;
-  int floats_ = 0;
 };
 
 constexpr const char* kPreamble =
@@ -234,7 +231,7 @@ constexpr const char* kPreamble =
     "\\IfFileExists{lmodern.sty}{\\usepackage{lmodern}}{}\n"
     "\\usepackage{textcomp}\n"
     "\\usepackage[margin=24mm]{geometry}\n"
-    "\\usepackage{array,booktabs,longtable,graphicx}\n"
+    "\\usepackage{array,booktabs,float,longtable,graphicx}\n"
     "\\usepackage{hyperref}\n"
     "\\DeclareGraphicsExtensions{.pdf,.png}\n"
     "\\newcommand{\\runs}[1]{~{\\scriptsize[#1]}}\n"
@@ -244,13 +241,11 @@ constexpr const char* kPreamble =
 }  // namespace
 
 std::string latex_table(const Table& table) {
-  const Columns columns = columns_of(table);
   return fmt::format(
              "% {}\n% Needs: \\usepackage{{array,booktabs,longtable,graphicx,textcomp}}, "
              "\\usepackage[T1]{{fontenc}}\n",
              table.id) +
-         (table.rows.size() > kFloatRows ? long_table(table, columns)
-                                         : float_table(table, columns));
+         table_text(table, "htbp");
 }
 
 std::string latex_document(const Document& document, const PictureFiles& pictures) {
