@@ -1,7 +1,7 @@
 #pragma once
 
 // Files of the repository that the program carries within itself: the table of known hardware, the
-// Python worker.
+// Python worker, the studies.
 
 #include <optional>
 #include <span>

@@ -77,7 +77,7 @@ void add_samples(Store& store, RunId id, const ReportRun& run, bool split) {
     sample.iteration = static_cast<std::int64_t>(samples.size());
     sample.at_seconds = run.seconds * static_cast<double>(samples.size());
     sample.wall_seconds = seconds;
-    if (on_gpu(run)) sample.device_seconds = 0.9 * seconds;
+    if (on_gpu(run)) sample.device_seconds = (kind == SampleKind::queued ? 1.0 : 0.9) * seconds;
     if (run.loader_wait > 0.0) {
       sample.data_wait_seconds = run.loader_wait;
       sample.upload_seconds = 0.0001;
@@ -214,7 +214,7 @@ std::map<std::string, double> numbers_of(const ReportRun& run) {
       {"median_seconds", run.seconds},
       {"samples_per_second", batch / (queued ? 0.95 * run.seconds : run.seconds)},
       {"achieved_flops_per_second", flops / run.seconds}};
-  if (queued) numbers["queued_seconds"] = 0.9 * 0.95 * run.seconds;
+  if (queued) numbers["queued_seconds"] = 0.95 * run.seconds;
   if (on_gpu(run)) numbers["energy_joules_per_sample"] = 0.002;
   if (is_peer(run)) {
     numbers["parity_max_difference"] = 1e-7;
