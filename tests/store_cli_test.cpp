@@ -204,7 +204,7 @@ TEST_F(StoreCli, DeleteRemovesTheRunsNamed) {
 TEST_F(StoreCli, ColumnsComeFromTheRegistry) {
   expect_contains(run("columns").out, {"### samples", "`wall_seconds`", "`gpu_power_watts`"});
   const Json document = Json::parse(run("columns --json").out);
-  EXPECT_EQ(document["tables"].size(), 11U);
+  EXPECT_EQ(document["tables"].size(), 15U);
   EXPECT_EQ(document["tables"][0]["columns"][0]["name"], "key");
 }
 

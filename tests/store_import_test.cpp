@@ -60,6 +60,30 @@ TEST_F(StoreImport, ImportBringsWhatIsNewAndTwiceChangesNothing) {
   EXPECT_EQ(contents(path()), before);
 }
 
+TEST_F(StoreImport, OfAStudyInBothStoresTheOneThatCameFurtherStays) {
+  std::vector<StudyItemRecord> further = example_items();
+  further[1].status = ItemStatus::done;
+  {
+    Store other(path("other.db"));
+    other.add(example_environment());
+    other.put(example_study());
+    other.put(further);
+  }
+  Store store(path());
+  store.add(example_environment());
+  store.put(example_study());
+  store.put(example_items());
+  EXPECT_EQ(store.import(path("other.db")), 0);
+  ASSERT_EQ(store.studies().size(), 1U);
+  EXPECT_EQ(store.study_items(example_study().uuid).at(1).status, ItemStatus::done);
+  Store behind(path("behind.db"));
+  behind.add(example_environment());
+  behind.put(example_study());
+  behind.put(example_items());
+  EXPECT_EQ(store.import(path("behind.db")), 0);
+  EXPECT_EQ(store.study_items(example_study().uuid).at(1).status, ItemStatus::done);
+}
+
 TEST_F(StoreImport, ImportGoesOnWithARunThatWasUnfinished) {
   Store other(path("other.db"));
   other.add(example_environment());

@@ -86,6 +86,9 @@ TEST_F(StoreTest, EveryFieldOfEveryRecordComesBack) {
   EXPECT_EQ(store.findings(id).at(0).evidence, "80% of the time, waiting");
   EXPECT_EQ(store.epochs(id).at(0).test_accuracy, 0.9);
   EXPECT_FALSE(store.epochs(id).at(0).test_loss.has_value());
+  EXPECT_EQ(store.live_bytes(id).at(1).bytes, 1024);
+  EXPECT_EQ(words(store.timeline(id).at(0)),
+            words(TimelineEntry{"step", "fc1 dense", "host", 0.0, 0.001, 0}));
   const std::vector<Ceiling> ceilings = store.ceilings("feed");
   ASSERT_EQ(ceilings.size(), 1U);
   EXPECT_EQ(ceilings[0].value, 1e11);
@@ -166,6 +169,32 @@ TEST_F(StoreTest, DeletingARunTakesItsRowsAndNoOthers) {
   EXPECT_GT(write_example(store), second);  // numbers are not used again
 }
 
+TEST_F(StoreTest, StudiesAndTheirItemsAreReplacedByWhatIsPut) {
+  Store store(path());
+  store.add(example_environment());
+  StudyRecord study = example_study();
+  store.put(study);
+  store.put(example_items());
+  study.finished = utc_now();
+  store.put(study);  // its items stay
+  std::vector<StudyItemRecord> items = example_items();
+  items[1].status = ItemStatus::left_out;
+  items[1].reason = "no GPU";
+  store.put(std::span(items).subspan(1, 1));
+  ASSERT_EQ(store.studies().size(), 1U);
+  EXPECT_EQ(words(store.studies()[0]), words(study));
+  const std::vector<StudyItemRecord> read = store.study_items(study.uuid);
+  ASSERT_EQ(read.size(), items.size());
+  for (std::size_t i = 0; i < read.size(); ++i) EXPECT_EQ(words(read[i]), words(items[i]));
+  RunRecord run = example_run();
+  run.study = study.uuid;
+  run.item = read[0].key;
+  (void)store.begin(run);
+  (void)write_example(store);
+  ASSERT_EQ(store.runs({.study = study.uuid}).size(), 1U);
+  EXPECT_EQ(store.runs({.study = study.uuid})[0].item, read[0].key);
+}
+
 TEST_F(StoreTest, CeilingsOfADeviceAreReplacedTogether) {
   Store store(path());
   store.add(example_environment());
@@ -244,7 +273,9 @@ void make_version_1(const fs::path& file) {
   sqlite::Connection connection(file, sqlite::Access::write);
   connection.execute(
       "DROP TABLE epochs; ALTER TABLE ceilings DROP COLUMN measured;"
-      "ALTER TABLE steps DROP COLUMN covers; PRAGMA user_version = 1;"
+      "ALTER TABLE steps DROP COLUMN covers; ALTER TABLE runs DROP COLUMN study;"
+      "ALTER TABLE runs DROP COLUMN item; DROP TABLE live_bytes; DROP TABLE timeline;"
+      "DROP TABLE study_items; DROP TABLE studies; PRAGMA user_version = 1;"
       "INSERT INTO environments (key, cpu) VALUES ('old', 'Old CPU');"
       "INSERT INTO runs (uuid, environment, command, status, model, batch, backend, device) "
       "VALUES ('0ld', 'old', 'bench', 'complete', 'mlp', 8, 'native', 'cpu');"
@@ -448,6 +479,10 @@ TEST(StoreColumns, RecordsAndTablesHaveTheSameFields) {
   expect_registered<MemoryEntry>("memory", {"run", "number"});
   expect_registered<Finding>("findings", {"run", "number"});
   expect_registered<EpochRecord>("epochs", {"run", "number"});
+  expect_registered<LiveEntry>("live_bytes", {"run", "number"});
+  expect_registered<TimelineEntry>("timeline", {"run", "number"});
+  expect_registered<StudyRecord>("studies", {});
+  expect_registered<StudyItemRecord>("study_items", {});
   expect_registered<Ceiling>("ceilings", {"environment", "number"});
 }
 

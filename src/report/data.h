@@ -25,10 +25,10 @@ struct Estimate {
 
 // One computer, whatever builds of the program measured on it.
 struct Machine {
-  std::string name;               // the user's label, or host and processor; unique
-  std::vector<std::string> keys;  // of its environments, the newest last
-  EnvironmentRecord environment;  // the newest
-  std::vector<Ceiling> ceilings;  // of each device the newest ones
+  std::string name = {};               // the user's label, or host and processor; unique
+  std::vector<std::string> keys = {};  // of its environments, the newest last
+  EnvironmentRecord environment = {};  // the newest
+  std::vector<Ceiling> ceilings = {};  // of each device the newest ones
 };
 
 // What one sensor read over a run.

@@ -60,6 +60,31 @@ inline std::vector<Sample> example_samples(std::int64_t count, std::int64_t from
 }
 
 // A finished run with rows in every table, and ceilings of its environment.
+inline StudyRecord example_study() {
+  return {.uuid = "5tudy",
+          .name = "backends",
+          .scale = "small",
+          .environment = example_environment().key,
+          .options = "only=main",
+          .definition = "name = 'backends'",
+          .started = "2026-11-01T10:00:00.000Z",
+          .finished = ""};
+}
+inline std::vector<StudyItemRecord> example_items() {
+  StudyItemRecord first, second;
+  first.study = second.study = example_study().uuid;
+  first.key = "main/mlp";
+  first.title = "mlp";
+  first.command = "bench mlp";
+  first.status = ItemStatus::done;
+  first.estimated_seconds = 2.0;
+  first.seconds = 2.5;
+  second.number = 1;
+  second.key = "sweep/mlp/batch=8";
+  second.substitute = "synthetic in place of mnist";
+  return {first, second};
+}
+
 inline RunId write_example(Store& store, std::int64_t samples = 12) {
   store.add(example_environment());
   const RunId id = store.begin(example_run());
@@ -89,6 +114,8 @@ inline RunId write_example(Store& store, std::int64_t samples = 12) {
   epoch.samples = 64;
   epoch.seconds = 1.5;
   store.add(id, std::vector<EpochRecord>{epoch});
+  store.add(id, std::vector<LiveEntry>{{0, "activation", 512}, {1, "activation", 1024}});
+  store.add(id, std::vector<TimelineEntry>{{"step", "fc1 dense", "host", 0.0, 0.001, 0}});
   store.finish(id, RunStatus::complete, "", {{"median_seconds", 0.002}}, {{"parity", "n/a"}});
   Ceiling ceiling;
   ceiling.device = "cpu";

@@ -20,24 +20,6 @@ std::optional<double> median_if_any(const std::vector<double>& values) {
   return median_interval(values).median;
 }
 
-// By the device's own clock where it has one: waiting for each iteration on the host would count
-// as its time.
-std::optional<IterationTime> iteration_of(std::span<const Sample> samples) {
-  std::vector<double> wall, device, waiting;
-  for (const Sample& sample : samples) {
-    if (sample.kind != SampleKind::measured) continue;
-    wall.push_back(sample.wall_seconds);
-    if (sample.device_seconds) device.push_back(*sample.device_seconds);
-    if (sample.data_wait_seconds) waiting.push_back(*sample.data_wait_seconds);
-  }
-  if (wall.empty()) return std::nullopt;
-  IterationTime iteration{*median_if_any(wall), median_if_any(waiting)};
-  if (device.size() == wall.size()) {
-    iteration.seconds = *median_if_any(device) + iteration.data_wait_seconds.value_or(0.0);
-  }
-  return iteration;
-}
-
 RunRoofline roofline_of(const RunRecord& run, std::vector<StepTime> steps,
                         std::span<const Sample> samples, const Roofs& roofs) {
   RunRoofline made{.run = run, .steps = std::move(steps), .network = {}, .steps_seconds = 0.0};
@@ -106,6 +88,22 @@ class Collector {
 };
 
 }  // namespace
+
+std::optional<IterationTime> iteration_of(std::span<const Sample> samples) {
+  std::vector<double> wall, device, waiting;
+  for (const Sample& sample : samples) {
+    if (sample.kind != SampleKind::measured) continue;
+    wall.push_back(sample.wall_seconds);
+    if (sample.device_seconds) device.push_back(*sample.device_seconds);
+    if (sample.data_wait_seconds) waiting.push_back(*sample.data_wait_seconds);
+  }
+  if (wall.empty()) return std::nullopt;
+  IterationTime iteration{*median_if_any(wall), median_if_any(waiting)};
+  if (device.size() == wall.size()) {
+    iteration.seconds = *median_if_any(device) + iteration.data_wait_seconds.value_or(0.0);
+  }
+  return iteration;
+}
 
 std::vector<RunRecord> last_bench_runs(const Store& store) {
   RunFilter filter;

@@ -12,6 +12,10 @@
 
 namespace ridgeline {
 
+// The median of the measured iterations, by the device's own clock where it has one: waiting for
+// each iteration on the host would count as its time. Nothing when there are none.
+[[nodiscard]] std::optional<IterationTime> iteration_of(std::span<const Sample> samples);
+
 struct RunRoofline {
   RunRecord run;
   std::vector<StepTime> steps;

@@ -36,8 +36,6 @@ constexpr std::array kRuns = {
     Column{"group", text, "",
            "Shared by runs that one call measured side by side (a word of SQL: quote it)"},
     Column{"label", text, "", "The user's (`--label`)"},
-    Column{"study", text, "", "The uuid of the study that it belongs to"},
-    Column{"item", text, "", "The study's item that it belongs to"},
     Column{"started", text, "", "UTC, ISO 8601"},
     Column{"finished", text, "", "UTC, ISO 8601; NULL: not finished"},
     Column{"status", text, "",
@@ -60,6 +58,8 @@ constexpr std::array kRuns = {
     Column{"device", text, "", "Where: `cpu`, `cuda:0`"},
     Column{"threads", integer, "", "On the host"},
     Column{"options", text, "", "How: `deterministic`, `amp,channels_last`"},
+    Column{"study", text, "", "The uuid of the study that it belongs to"},
+    Column{"item", text, "", "The study's item that it belongs to"},
 };
 
 constexpr std::array kRunNumbers = {
