@@ -101,21 +101,26 @@ TEST_F(StudyRunTest, APlanChangesNothing) {
 }
 
 TEST_F(SlowStudyRun, TenInterruptionsGiveTheSameRows) {
+  const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(run("study tiny.toml --store whole.db").code, 0);
+  const std::chrono::duration<double> whole = std::chrono::steady_clock::now() - start;
+  // Long enough for an item now and then, too short for all of them.
   std::mt19937 random(7);
-  std::uniform_int_distribution<int> milliseconds(20, 900);
-  for (int i = 0; i < 10; ++i) {
+  std::uniform_real_distribution<double> seconds(0.0, 0.4 * whole.count());
+  int interrupted = 0;
+  while (interrupted < 10) {
     Child child("study tiny.toml --store broken.db", folder_);
-    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds(random)));
-    const int signal = i % 2 == 0 ? SIGKILL : SIGINT;
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds(random)));
+    const int signal = interrupted % 2 == 0 ? SIGKILL : SIGINT;
     child.send(signal);
     const Outcome outcome = child.finish();
-    if (outcome.code == 0) continue;  // it was faster
+    if (outcome.code == 0) break;
     EXPECT_EQ(outcome.code, 128 + signal) << outcome.err;
+    ++interrupted;
   }
-  // Should it have been faster once, there is a finished record already.
-  if (Store(folder_ / "broken.db").studies().empty() ||
-      Store(folder_ / "broken.db").studies().back().finished.empty()) {
+  EXPECT_GE(interrupted, 3) << "too fast to be interrupted";
+  // Where the last one was not faster than its signal.
+  if (interrupted == 10) {
     ASSERT_EQ(run("study tiny.toml --store broken.db").code, 0);
   }
   EXPECT_EQ(rows("broken.db", "tiny"), rows("whole.db", "tiny"));
