@@ -18,6 +18,7 @@ struct Ratio {
   const RunView* than = nullptr;
   double speedup = 1.0;                  // above 1: `of` is faster
   double low = 0.0, high = 0.0;          // 99% interval of it
+  bool sound = true;                     // else the range of too few values stands for the interval
   Verdict verdict = Verdict::undecided;  // of `of` against `than`
   bool side_by_side = false;             // measured in one call
   bool floor_known = false;              // how much runs differ by themselves is in the interval

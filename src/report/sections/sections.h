@@ -34,6 +34,11 @@ struct SectionInput {
 // of no study.
 [[nodiscard]] std::vector<const RunView*> shown_runs(const SectionInput& input);
 
+[[nodiscard]] Section titled(std::string id, std::string title);
+// What a study's file would ask for, under its own title.
+[[nodiscard]] study::Exhibit table_named(std::string name);
+[[nodiscard]] study::Exhibit figure_named(std::string name);
+
 // The exhibit's tables or figures as blocks. Names that nobody makes are defects.
 void add_exhibit(Section& section, const Data& data, const study::Exhibit& exhibit,
                  const std::string& id, const std::vector<const RunView*>& runs);
