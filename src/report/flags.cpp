@@ -149,7 +149,7 @@ constexpr std::array<Meaning, 19> kMeanings = {{
      "waits for data during more than a tenth of its time: the loader, not the "
      "device, sets the speed"},
     {kAboveRoof, "lies above its roof: a cost, a time or a ceiling is wrong"},
-    {kFewSamples, "made from fewer than 10 iterations, or without an interval"},
+    {kFewSamples, "made from fewer than 10 iterations, or from one epoch that counts"},
     {"loader stalls", "some iterations stood still for data"},
     {"noisy neighbour", "other programs used the processors while this was measured"},
     {"thermal throttling", "the device slowed down for heat"},

@@ -110,15 +110,18 @@ bool names(std::initializer_list<std::string_view> list, std::string_view name) 
 }
 
 // Whether the runs differ in it. One that has none, such as a bench without a learning rate,
-// differs from nobody; threads of different machines are no difference of theirs.
+// differs from nobody; threads of different machines are no difference of theirs, nor are the
+// classes of different networks.
 bool differs(const Data& data, const Runs& runs, const Field& field) {
-  std::map<std::size_t, std::set<std::string>> values;
+  std::map<std::string, std::set<std::string>> values;
   for (const RunView* run : runs) {
     const std::string text = field.text(data, *run);
-    const bool by_machine = field.name == "threads";
+    const std::string within = field.name == "threads"   ? data.machine_of(*run).name
+                               : field.name == "classes" ? network_name(*run)
+                                                         : std::string();
     // No settings, no variant: a value like another.
     const bool counts = !text.empty() || field.name == "settings" || field.name == "variant";
-    if (counts) values[by_machine ? run->machine : 0].insert(text);
+    if (counts) values[within].insert(text);
   }
   return std::any_of(values.begin(), values.end(),
                      [](const auto& entry) { return entry.second.size() > 1; });
