@@ -1,7 +1,7 @@
 #pragma once
 
 // Files that the program carries within itself: the table of known hardware, the Python worker, the
-// report's page and D3.
+// studies, the report's page and D3.
 
 #include <optional>
 #include <span>

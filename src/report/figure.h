@@ -30,7 +30,8 @@ struct Axis {
 struct Point {
   double x = 0.0, y = 0.0;
   std::optional<double> low = {}, high = {};  // interval of y
-  std::string label = {};                     // shown beside it or when pointed at
+  std::string label = {};                     // shown beside it and when pointed at
+  std::string detail = {};                    // shown only when pointed at
 };
 
 enum class SeriesStyle {

@@ -62,6 +62,7 @@ constexpr std::array kNumberNames = {
     RegisteredName{"learning_rate", "", "Of the optimizer when training began"},
     RegisteredName{"first_loss", "", "Of the first iteration"},
     RegisteredName{"final_loss", "", "Of the last iteration"},
+    RegisteredName{"test_samples", "samples", "That accuracies of the test set are made from"},
     RegisteredName{"final_test_accuracy", "share", "After the last epoch"},
     RegisteredName{"best_test_accuracy", "share", "Of all epochs"},
     RegisteredName{"latency_p50_seconds", "s", "Of inference: half of the requests take less"},
