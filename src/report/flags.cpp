@@ -81,17 +81,6 @@ void find_frozen(const RunView& run, std::vector<Finding>& flags) {
                                    run.run.work.variant)));
 }
 
-std::optional<double> wait_share(const RunView& run) {
-  if (const auto share = number_of(run, "data_wait_share")) return share;
-  double waited = 0.0, seconds = 0.0;
-  for (const EpochRecord& epoch : run.epochs) {
-    waited += epoch.data_wait_seconds;
-    seconds += epoch.seconds;
-  }
-  if (seconds <= 0.0) return std::nullopt;
-  return waited / seconds;
-}
-
 void find_loader(const RunView& run, std::vector<Finding>& flags) {
   const std::optional<double> share = wait_share(run);
   if (!share || *share < kLoaderShare) return;
@@ -107,8 +96,14 @@ void find_roof(const Data& data, const RunView& run, std::vector<Finding>& flags
 }
 
 void find_few(const RunView& run, std::vector<Finding>& flags) {
+  if (!run.seconds) return;
   // The iterations of a training are counted in epochs of many.
-  if (!run.seconds || !run.epochs.empty()) return;
+  if (!run.epochs.empty()) {
+    if (run.seconds->samples > 1) return;
+    flags.push_back(
+        flag(kFewSamples, "warning", "one epoch only that counts: its throughput has no interval"));
+    return;
+  }
   const std::int64_t samples = run.seconds->samples;
   if (samples >= kEnoughSamples && run.seconds->high > run.seconds->low) return;
   flags.push_back(flag(kFewSamples, "warning",
@@ -146,7 +141,7 @@ int gravity(const Finding& finding) {
 struct Meaning {
   std::string_view name, sentence;
 };
-constexpr std::array<Meaning, 18> kMeanings = {{
+constexpr std::array<Meaning, 19> kMeanings = {{
     {kAtChance, "the network guesses: its accuracy is that of chance"},
     {kNotANumber, "the training diverged: its loss is not a number"},
     {kFrozen, "not all parameters were trained"},
@@ -154,7 +149,7 @@ constexpr std::array<Meaning, 18> kMeanings = {{
      "waits for data during more than a tenth of its time: the loader, not the "
      "device, sets the speed"},
     {kAboveRoof, "lies above its roof: a cost, a time or a ceiling is wrong"},
-    {kFewSamples, "made from fewer than 10 iterations, or without an interval"},
+    {kFewSamples, "made from fewer than 10 iterations, or from one epoch that counts"},
     {"loader stalls", "some iterations stood still for data"},
     {"noisy neighbour", "other programs used the processors while this was measured"},
     {"thermal throttling", "the device slowed down for heat"},
@@ -166,10 +161,22 @@ constexpr std::array<Meaning, 18> kMeanings = {{
     {"periodic samples", "every so-many-th iteration differs from the others"},
     {"drift", "iterations became slower or faster while this was measured"},
     {"outliers", "some iterations lie far from the median; all are kept"},
+    {"profiling overhead", "watching the iterations made them slower"},
     {"parity", "computes something else than the engine: its losses differ"},
 }};
 
 }  // namespace
+
+std::optional<double> wait_share(const RunView& run) {
+  if (const auto share = number_of(run, "data_wait_share")) return share;
+  double waited = 0.0, seconds = 0.0;
+  for (const EpochRecord& epoch : run.epochs) {
+    waited += epoch.data_wait_seconds;
+    seconds += epoch.seconds;
+  }
+  if (seconds <= 0.0) return std::nullopt;
+  return waited / seconds;
+}
 
 bool at_chance(double accuracy, std::int64_t classes, double samples) {
   const double guess = 1.0 / static_cast<double>(classes);
