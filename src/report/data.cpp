@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lab/memory_ledger.h"
+#include "lab/peers/peer_name.h"
 #include "lab/roofline/stored.h"
 #include "lab/stats/summary.h"
 
@@ -318,10 +320,10 @@ std::optional<double> Data::device_memory_bytes(const RunView& run) const {
 }
 
 std::optional<double> Data::process_memory_bytes(const RunView& run) const {
-  // What a peer's process has is told in its peak; sensors see ours.
-  if (run.run.executor.backend.find('-') != std::string::npos) {
-    return run.run.executor.device == "cpu" ? number_of(run.run, "peak_memory_bytes")
-                                            : std::nullopt;
+  // Sensors see our process; what a peer's has is told in its ledger.
+  if (is_peer(run.run.executor.backend)) {
+    const auto bytes = bytes_of(store_.memory(run.run.id), "cpu", "peer process");
+    return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
   }
   if (const auto rss = sensor(run, "rss_bytes")) return rss->high;
   return std::nullopt;

@@ -107,8 +107,14 @@ void find_roof(const Data& data, const RunView& run, std::vector<Finding>& flags
 }
 
 void find_few(const RunView& run, std::vector<Finding>& flags) {
+  if (!run.seconds) return;
   // The iterations of a training are counted in epochs of many.
-  if (!run.seconds || !run.epochs.empty()) return;
+  if (!run.epochs.empty()) {
+    if (run.seconds->samples > 1) return;
+    flags.push_back(
+        flag(kFewSamples, "warning", "one epoch only that counts: its throughput has no interval"));
+    return;
+  }
   const std::int64_t samples = run.seconds->samples;
   if (samples >= kEnoughSamples && run.seconds->high > run.seconds->low) return;
   flags.push_back(flag(kFewSamples, "warning",
@@ -146,7 +152,7 @@ int gravity(const Finding& finding) {
 struct Meaning {
   std::string_view name, sentence;
 };
-constexpr std::array<Meaning, 18> kMeanings = {{
+constexpr std::array<Meaning, 19> kMeanings = {{
     {kAtChance, "the network guesses: its accuracy is that of chance"},
     {kNotANumber, "the training diverged: its loss is not a number"},
     {kFrozen, "not all parameters were trained"},
@@ -154,7 +160,7 @@ constexpr std::array<Meaning, 18> kMeanings = {{
      "waits for data during more than a tenth of its time: the loader, not the "
      "device, sets the speed"},
     {kAboveRoof, "lies above its roof: a cost, a time or a ceiling is wrong"},
-    {kFewSamples, "made from fewer than 10 iterations, or without an interval"},
+    {kFewSamples, "made from fewer than 10 iterations, or from one epoch that counts"},
     {"loader stalls", "some iterations stood still for data"},
     {"noisy neighbour", "other programs used the processors while this was measured"},
     {"thermal throttling", "the device slowed down for heat"},
@@ -166,6 +172,7 @@ constexpr std::array<Meaning, 18> kMeanings = {{
     {"periodic samples", "every so-many-th iteration differs from the others"},
     {"drift", "iterations became slower or faster while this was measured"},
     {"outliers", "some iterations lie far from the median; all are kept"},
+    {"profiling overhead", "watching the iterations made them slower"},
     {"parity", "computes something else than the engine: its losses differ"},
 }};
 

@@ -1,7 +1,9 @@
 #include "report/exhibits/network_work.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <mutex>
 
 #include "base/error.h"

@@ -1,6 +1,9 @@
 // Cells that several tables have.
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/text.h"
 #include "report/exhibits/run_table.h"
 #include "report/flags.h"
 
@@ -24,6 +27,7 @@ void mark_as(const Data& data, Table& table, Cell& cell, const RunView& run, Mar
       cell.notes.push_back(note);
     }
   }
+  std::sort(cell.notes.begin(), cell.notes.end());
 }
 
 void mark(const Data& data, Table& table, Cell& cell, const RunView& run) {
@@ -35,9 +39,18 @@ Cell number_cell(Table& table, const std::optional<double>& value, double factor
   return value ? number(*value * factor, {run.run.id}) : missing(table, why);
 }
 
+Cell count_cell(std::int64_t count, std::vector<RunId> runs) {
+  Cell cell = number(static_cast<double>(count), std::move(runs));
+  cell.text = count_text(count);
+  return cell;
+}
+
 Cell rate_cell(const Data& data, Table& table, const RunView& run) {
   if (!run.rate) return missing(table, "no iteration of this run was measured");
-  Cell cell = interval(run.rate->value, run.rate->low, run.rate->high, {run.run.id});
+  // One sample has no interval.
+  Cell cell = run.rate->samples < 2
+                  ? number(run.rate->value, {run.run.id})
+                  : interval(run.rate->value, run.rate->low, run.rate->high, {run.run.id});
   mark_as(data, table, cell, run, Marks::speed);
   return cell;
 }
@@ -50,6 +63,35 @@ Cell milliseconds_cell(Table& table, const RunView& run) {
 Cell flops_cell(Table& table, const RunView& run, double factor) {
   return number_cell(table, run.flops_per_second, factor, run,
                      "the FLOPs of this run's iteration are not known");
+}
+
+void drop_missing_columns(Table& table, std::initializer_list<std::string_view> titles) {
+  for (std::size_t c = table.columns.size(); c-- > 0;) {
+    if (std::find(titles.begin(), titles.end(), table.columns[c].title) == titles.end()) continue;
+    const auto is_missing = [&](const std::vector<Cell>& row) {
+      return !row[c].value && row[c].text == "n/a";
+    };
+    if (!std::all_of(table.rows.begin(), table.rows.end(), is_missing)) continue;
+    const auto place = static_cast<std::ptrdiff_t>(c);
+    table.columns.erase(table.columns.begin() + place);
+    for (std::vector<Cell>& row : table.rows) row.erase(row.begin() + place);
+  }
+  // Notes that no cell has any more; a table of this kind has no notes but those of cells.
+  for (std::size_t n = table.notes.size(); n-- > 0;) {
+    bool used = false;
+    for (const auto& row : table.rows) {
+      for (const Cell& cell : row) {
+        used = used || std::find(cell.notes.begin(), cell.notes.end(), n) != cell.notes.end();
+      }
+    }
+    if (used) continue;
+    table.notes.erase(table.notes.begin() + static_cast<std::ptrdiff_t>(n));
+    for (auto& row : table.rows) {
+      for (Cell& cell : row) {
+        for (std::size_t& note : cell.notes) note -= note > n ? 1 : 0;
+      }
+    }
+  }
 }
 
 std::string why_no_point(const Data& data, const RunView& run) {

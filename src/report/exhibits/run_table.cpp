@@ -110,18 +110,32 @@ bool names(std::initializer_list<std::string_view> list, std::string_view name) 
 }
 
 // Whether the runs differ in it. One that has none, such as a bench without a learning rate,
-// differs from nobody; threads of different machines are no difference of theirs.
+// differs from nobody; threads of different machines are no difference of theirs, nor are the
+// classes of different networks.
 bool differs(const Data& data, const Runs& runs, const Field& field) {
-  std::map<std::size_t, std::set<std::string>> values;
+  std::map<std::string, std::set<std::string>> values;
   for (const RunView* run : runs) {
     const std::string text = field.text(data, *run);
-    const bool by_machine = field.name == "threads";
+    const std::string within = field.name == "threads"   ? data.machine_of(*run).name
+                               : field.name == "classes" ? network_name(*run)
+                                                         : std::string();
     // No settings, no variant: a value like another.
     const bool counts = !text.empty() || field.name == "settings" || field.name == "variant";
-    if (counts) values[by_machine ? run->machine : 0].insert(text);
+    if (counts) values[within].insert(text);
   }
   return std::any_of(values.begin(), values.end(),
                      [](const auto& entry) { return entry.second.size() > 1; });
+}
+
+// What all runs that have it have in common; empty: not one thing.
+std::string common_text(const Data& data, const Runs& runs, const Field& field) {
+  std::string common;
+  for (const RunView* run : runs) {
+    const std::string text = field.text(data, *run);
+    if (!text.empty() && !common.empty() && text != common) return "";
+    if (!text.empty()) common = text;
+  }
+  return common;
 }
 
 // FLOPs of a sample by network: peers of some stores do not tell theirs.
@@ -197,9 +211,9 @@ Heads heads_of(const Data& data, const Runs& runs, std::initializer_list<std::st
     const bool differing = differs(data, runs, field);
     if (names(always, field.name) || (differing && !told(field))) {
       heads.fields.push_back(&field);
-    } else if (!differing && !names(never, field.name) && !runs.empty()) {
-      const std::string text = field.text(data, *runs.front());
-      if (!text.empty() && field.name != "kind") shared.push_back(field.phrase(text));
+    } else if (!differing && !names(never, field.name) && field.name != "kind") {
+      const std::string text = common_text(data, runs, field);
+      if (!text.empty()) shared.push_back(field.phrase(text));
     }
   }
   if (!shared.empty()) heads.shared = "All: " + joined(shared, "; ") + ".";
@@ -213,6 +227,11 @@ std::string name_of(const Data& data, const Heads& heads, const RunView& run) {
     if (!text.empty()) words.push_back(field->column.number ? field->phrase(text) : text);
   }
   return joined(words, ", ");
+}
+
+void put_last(Heads& heads, std::string_view name) {
+  std::stable_partition(heads.fields.begin(), heads.fields.end(),
+                        [&](const Field* field) { return field->name != name; });
 }
 
 std::string joined_id(const std::string& id, const std::string& suffix) {

@@ -37,6 +37,8 @@ struct Heads {
 [[nodiscard]] Heads heads_of(const Data& data, const Runs& runs,
                              std::initializer_list<std::string_view> always,
                              std::initializer_list<std::string_view> never = {});
+// Moves a column behind the others.
+void put_last(Heads& heads, std::string_view name);
 // What tells the run apart, in words: "mnist_cnn, batch 64, native".
 [[nodiscard]] std::string name_of(const Data& data, const Heads& heads, const RunView& run);
 
@@ -87,12 +89,16 @@ enum class Marks { all, speed, accuracy };
 void mark_as(const Data& data, Table& table, Cell& cell, const RunView& run, Marks marks);
 [[nodiscard]] Cell number_cell(Table& table, const std::optional<double>& value, double factor,
                                const RunView& run, const std::string& why);
+// A whole number, with all its digits.
+[[nodiscard]] Cell count_cell(std::int64_t count, std::vector<RunId> runs = {});
 [[nodiscard]] Cell rate_cell(const Data& data, Table& table, const RunView& run);
 [[nodiscard]] Cell milliseconds_cell(Table& table, const RunView& run);
 [[nodiscard]] Cell flops_cell(Table& table, const RunView& run, double factor);
 // Share of the roof, in percent.
 [[nodiscard]] Cell efficiency_cell(const Data& data, Table& table, const RunView& run);
 [[nodiscard]] Cell bound_cell(const Data& data, Table& table, const RunView& run);
+// Takes columns away in which every cell is missing, with the footnotes that only they had.
+void drop_missing_columns(Table& table, std::initializer_list<std::string_view> titles);
 // Why the run has no place under the roofs.
 [[nodiscard]] std::string why_no_point(const Data& data, const RunView& run);
 

@@ -66,7 +66,8 @@ Tables make_batch_sweep(const ExhibitInput& input) {
   const bool gpu = std::any_of(runs.begin(), runs.end(), [](const RunView* run) {
     return run->run.executor.device != "cpu";
   });
-  const Heads heads = heads_of(input.data, runs, {"model", "machine", "executor", "batch"});
+  Heads heads = heads_of(input.data, runs, {"model", "machine", "executor", "batch"});
+  put_last(heads, "batch");
   Table table = begin_table(input, "", "Effect of the batch", heads);
   table.caption += fmt::format(
       " Medians with 95% intervals; {}. Utilisation is the mean of all readings during the run. "
@@ -106,7 +107,8 @@ Tables make_batch_gains(const ExhibitInput& input) {
   const std::vector<Runs> series = series_of(chosen(input.runs, any_speed));
   if (series.empty()) return {};
   const Runs runs = flat(series);
-  const Heads heads = heads_of(input.data, runs, {"model", "machine", "executor", "batch"});
+  Heads heads = heads_of(input.data, runs, {"model", "machine", "executor", "batch"});
+  put_last(heads, "batch");
   Table table = begin_table(input, "", "What larger batches gain", heads);
   table.caption += fmt::format(
       " Throughput over that of the smallest batch of the same row group; the intervals are made "

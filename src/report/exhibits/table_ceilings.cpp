@@ -88,6 +88,7 @@ Tables make_ceilings(const ExhibitInput& input) {
         table.rows.push_back(std::move(row));
       }
     }
+    drop_missing_columns(table, {"data sheet", "share", "clock"});
     if (!table.rows.empty()) tables.push_back(std::move(table));
   }
   return tables;

@@ -110,6 +110,10 @@ Tables make_memory(const ExhibitInput& input) {
     }
     row.push_back(ledger.total ? megabytes(*ledger.total)
                                : missing(table, "the total was not measured"));
+    if (ledger.total && !planned && run->run.executor.device != "cpu") {
+      row.back().notes.push_back(
+          note_index(table, "what the peer's allocator holds, without the driver's context"));
+    }
     row.push_back(ledger.process ? megabytes(*ledger.process)
                                  : missing(table, "the process was not measured"));
     table.rows.push_back(std::move(row));

@@ -26,15 +26,15 @@ std::optional<double> iteration_seconds(const RunView& run) {
   return std::nullopt;
 }
 
-// Runs with steps; of the same work by the same executor the profile, which is there for that.
-Runs with_steps(const Data& data, const Runs& all) {
+// Runs with steps; of the same work by the same executor the profile, or the others.
+Runs with_steps(const Data& data, const Runs& all, bool profiles) {
   Runs runs = chosen(all, may_have_steps);
   const Runs candidates = runs;
   std::erase_if(runs, [&](const RunView* run) {
     if (data.store().steps(run->run.id).empty()) return true;
-    return !is_profile(*run) &&
+    return is_profile(*run) != profiles &&
            std::any_of(candidates.begin(), candidates.end(), [&](const RunView* other) {
-             return is_profile(*other) && same_place(*run, *other) &&
+             return is_profile(*other) == profiles && same_place(*run, *other) &&
                     run->run.work == other->run.work;
            });
   });
@@ -103,7 +103,12 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
     std::vector<Cell> row = {words(name)};
     for (std::size_t i = 0; i < runs.size(); ++i) {
       row.push_back(number_cell(table, value(all[i]), 1e3, *runs[i], why));
-      if (name == "iteration") mark_as(input.data, table, row.back(), *runs[i], Marks::speed);
+      if (name != "iteration") continue;
+      mark_as(input.data, table, row.back(), *runs[i], Marks::speed);
+      if (is_profile(*runs[i])) {
+        row.back().notes.push_back(
+            note_index(table, "iterations that a profile watched, which takes time itself"));
+      }
     }
     for (std::size_t i = 1; i < runs.size(); ++i) {
       const std::optional<double> first = value(all[0]), other = value(all[i]);
@@ -181,7 +186,7 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
       continue;
     }
     std::vector<Cell> row = {words(short_ops(point.name))};
-    row.push_back(number(static_cast<double>(point.steps), id));
+    row.push_back(count_cell(point.steps, id));
     row.push_back(number(1e3 * point.seconds, id));
     row.push_back(number(100.0 * point.seconds / iteration, id));
     row.push_back(point.seconds > 0.0 && point.flops > 0.0
@@ -202,7 +207,7 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
   const auto add_plain = [&](const std::string& name, std::optional<std::int64_t> count,
                              double seconds) {
     std::vector<Cell> row = {words(name)};
-    row.push_back(count ? number(static_cast<double>(*count), id) : words("–"));
+    row.push_back(count ? count_cell(*count, id) : words("–"));
     row.push_back(number(1e3 * seconds, id));
     row.push_back(number(100.0 * seconds / iteration, id));
     while (row.size() < table.columns.size()) row.push_back(words("–"));
@@ -224,7 +229,8 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
 }  // namespace
 
 Tables make_operations(const ExhibitInput& input) {
-  const Runs runs = with_steps(input.data, input.runs);
+  // Watching costs time: where iterations were also measured without a profile, those count.
+  const Runs runs = with_steps(input.data, input.runs, false);
   std::vector<Runs> groups;
   for (const RunView* run : runs) {
     const auto found = std::find_if(groups.begin(), groups.end(), [&](const Runs& group) {
@@ -250,7 +256,7 @@ Tables make_operations(const ExhibitInput& input) {
 }
 
 Tables make_op_breakdown(const ExhibitInput& input) {
-  Runs runs = with_steps(input.data, input.runs);
+  Runs runs = with_steps(input.data, input.runs, true);
   const bool profiled =
       std::any_of(runs.begin(), runs.end(), [](const RunView* run) { return is_profile(*run); });
   const Runs all = runs;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -124,8 +125,7 @@ Tables make_phases(const ExhibitInput& input) {
                         training->run.work.data, count_text(training->run.work.data_samples))));
       }
       if (seconds) {
-        row.push_back(number(static_cast<double>(iterations_of(*training)), {training->run.id}));
-        row.back().text = count_text(iterations_of(*training));
+        row.push_back(count_cell(iterations_of(*training), {training->run.id}));
       } else {
         row.push_back(missing(table, why));
       }
@@ -187,8 +187,9 @@ Tables make_breakdown(const ExhibitInput& input) {
         number(100.0 * *number_of(*run, "breakdown_kernel_seconds") / sum, {run->run.id}));
     row.push_back(number_cell(table, number_of(*run, "unprofiled_seconds"), 1e3, *run,
                               "no iteration ran without the profiler"));
-    row.push_back(number_cell(table, number_of(*run, "profiled_iterations"), 1.0, *run,
-                              "the number was not stored"));
+    const auto iterations = number_of(*run, "profiled_iterations");
+    row.push_back(iterations ? count_cell(std::llround(*iterations), {run->run.id})
+                             : missing(table, "the number was not stored"));
     table.rows.push_back(std::move(row));
   }
   return {table};

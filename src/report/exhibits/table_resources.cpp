@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -19,33 +20,32 @@ enum class Of { mean, low, high };
 struct Sensor {
   const char *title, *unit, *cpu, *gpu;
   Of of;
-  double factor;
   const char* meaning;
 };
 constexpr std::array<Sensor, 8> kUtilisation = {
-    {{"CPU", "%", "cpu_utilisation_percent", "cpu_utilisation_percent", Of::mean, 1.0,
+    {{"CPU", "%", "cpu_utilisation_percent", "cpu_utilisation_percent", Of::mean,
       "Mean utilisation of all processors of the machine"},
-     {"CPU max", "%", "cpu_utilisation_percent", "cpu_utilisation_percent", Of::high, 1.0,
+     {"CPU max", "%", "cpu_utilisation_percent", "cpu_utilisation_percent", Of::high,
       "Highest reading"},
-     {"GPU", "%", nullptr, "gpu_utilisation_percent", Of::mean, 1.0,
+     {"GPU", "%", nullptr, "gpu_utilisation_percent", Of::mean,
       "Mean share of time in which a kernel ran"},
-     {"GPU max", "%", nullptr, "gpu_utilisation_percent", Of::high, 1.0, "Highest reading"},
-     {"memory controller", "%", nullptr, "gpu_memory_utilisation_percent", Of::mean, 1.0,
+     {"GPU max", "%", nullptr, "gpu_utilisation_percent", Of::high, "Highest reading"},
+     {"memory controller", "%", nullptr, "gpu_memory_utilisation_percent", Of::mean,
       "Mean share of time in which the device's memory was read or written; no share of its size"},
-     {"memory controller max", "%", nullptr, "gpu_memory_utilisation_percent", Of::high, 1.0,
+     {"memory controller max", "%", nullptr, "gpu_memory_utilisation_percent", Of::high,
       "Highest reading"},
-     {"threads", "", "threads", "threads", Of::high, 1.0, "Most threads of this program"},
-     {"processes", "", "processes", "processes", Of::high, 1.0,
+     {"threads", "", "threads", "threads", Of::high, "Most threads of this program"},
+     {"processes", "", "processes", "processes", Of::high,
       "This program and those that it started, at most"}}};
 constexpr std::array<Sensor, 6> kHeat = {
-    {{"temperature", "°C", "cpu_temperature_celsius", "gpu_temperature_celsius", Of::mean, 1.0,
+    {{"temperature", "°C", "cpu_temperature_celsius", "gpu_temperature_celsius", Of::mean,
       "Mean, of the device that computes"},
-     {"temperature max", "°C", "cpu_temperature_celsius", "gpu_temperature_celsius", Of::high, 1.0,
+     {"temperature max", "°C", "cpu_temperature_celsius", "gpu_temperature_celsius", Of::high,
       "Highest reading"},
-     {"clock", "MHz", "cpu_mhz", "gpu_sm_mhz", Of::mean, 1.0, "Mean, of the device that computes"},
-     {"clock min", "MHz", "cpu_mhz", "gpu_sm_mhz", Of::low, 1.0, "Lowest reading"},
-     {"power", "W", nullptr, "gpu_power_watts", Of::mean, 1.0, "Mean, of the board"},
-     {"power max", "W", nullptr, "gpu_power_watts", Of::high, 1.0, "Highest reading"}}};
+     {"clock", "MHz", "cpu_mhz", "gpu_sm_mhz", Of::mean, "Mean, of the device that computes"},
+     {"clock min", "MHz", "cpu_mhz", "gpu_sm_mhz", Of::low, "Lowest reading"},
+     {"power", "W", nullptr, "gpu_power_watts", Of::mean, "Mean, of the board"},
+     {"power max", "W", nullptr, "gpu_power_watts", Of::high, "Highest reading"}}};
 
 bool on_gpu(const RunView& run) { return run.run.executor.device != "cpu"; }
 
@@ -69,7 +69,11 @@ Cell sensor_cell(const Data& data, Table& table, const RunView& run, const Senso
   const double value = sensor.of == Of::mean  ? summary->mean
                        : sensor.of == Of::low ? summary->low
                                               : summary->high;
-  Cell cell = number(value * sensor.factor, {run.run.id});
+  const bool counted = std::string_view(sensor.unit).empty();
+  if (counted && is_peer(run)) {
+    return missing(table, "a peer has a process of its own, whose threads were not counted");
+  }
+  Cell cell = counted ? count_cell(std::llround(value), {run.run.id}) : number(value, {run.run.id});
   if (summary->readings < kEnoughReadings) {
     cell.notes.push_back(note_index(
         table, fmt::format("fewer than {} readings: the run was short", kEnoughReadings)));
@@ -112,9 +116,7 @@ Tables make_resources(const ExhibitInput& input) {
       row.push_back(sensor_cell(input.data, use, *run, sensor));
     }
     const auto read = input.data.sensor(*run, "cpu_utilisation_percent");
-    row.push_back(
-        number_cell(use, read ? std::optional(static_cast<double>(read->readings)) : std::nullopt,
-                    1.0, *run, "no readings"));
+    row.push_back(read ? count_cell(read->readings, {run->run.id}) : missing(use, "no readings"));
     mark_as(input.data, use, row[heads.fields.size()], *run, Marks::speed);
     use.rows.push_back(std::move(row));
 
@@ -130,6 +132,10 @@ Tables make_resources(const ExhibitInput& input) {
     row.push_back(number_cell(heat, number_of(*run, "energy_joules_per_sample"), 1.0, *run,
                               "no device told its energy during this run, or it was too short"));
     heat.rows.push_back(std::move(row));
+  }
+  if (std::none_of(runs.begin(), runs.end(), [](const RunView* run) { return on_gpu(*run); })) {
+    drop_missing_columns(use, {"GPU", "GPU max", "memory controller", "memory controller max"});
+    drop_missing_columns(heat, {"device"});
   }
   return {use, heat};
 }

@@ -1,7 +1,7 @@
 // How near the roofs, and what bounds.
 
 #include <algorithm>
-#include <array>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -30,7 +30,8 @@ struct BoundShares {
   double data = 0.0;
   double seconds = 0.0;  // of the iteration, or of all steps where they take longer
   [[nodiscard]] double between() const {
-    return std::max(0.0, seconds - memory - compute - launch - unknown - data);
+    const double rest = seconds - memory - compute - launch - unknown - data;
+    return rest > 1e-9 * seconds ? rest : 0.0;  // not what rounding leaves
   }
 };
 
@@ -112,6 +113,14 @@ Tables make_efficiency(const ExhibitInput& input) {
 Tables make_bounds(const ExhibitInput& input) {
   Runs runs = chosen(input.runs, has_shares);
   std::erase_if(runs, [&](const RunView* run) { return !shares_of(input.data, *run); });
+  // Watching costs time: where iterations were also measured without a profile, those count.
+  const Runs all = runs;
+  std::erase_if(runs, [&](const RunView* run) {
+    return is_profile(*run) && std::any_of(all.begin(), all.end(), [&](const RunView* other) {
+             return !is_profile(*other) && same_place(*run, *other) &&
+                    run->run.work == other->run.work;
+           });
+  });
   if (runs.empty()) return {};
   const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
   Table table = begin_table(input, "", "What bounds each network", heads);

@@ -1,6 +1,7 @@
 // How fast: samples a second, iterations, latency of inference.
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/error.h"
@@ -16,7 +17,9 @@ bool any_speed(const RunView& run) {
   return run.rate.has_value() && !is_profile(run) && !is_inference(run);
 }
 
-bool has_samples(const RunView& run) { return run.seconds && !is_training(run); }
+bool has_samples(const RunView& run) {
+  return run.seconds && !is_training(run) && !is_profile(run);
+}
 
 const EpochRecord* last_tested(const RunView& run) {
   const EpochRecord* last = nullptr;
@@ -137,8 +140,7 @@ Tables make_iterations(const ExhibitInput& input) {
     const Summary summary = summarise(seconds);
     const std::vector<RunId> id = {run->run.id};
     std::vector<Cell> row = begin_row(input.data, heads, *run);
-    row.push_back(number(static_cast<double>(summary.count), id));
-    row.back().text = count_text(summary.count);
+    row.push_back(count_cell(summary.count, id));
     row.push_back(number(1e3 * summary.mean, id));
     if (summary.count > 1) {
       row.push_back(number(1e3 * summary.deviation, id));

@@ -1,6 +1,8 @@
 // One axis at a time: runs that are equal in all but one thing.
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -257,12 +259,16 @@ Tables make_sweep(const ExhibitInput& input) {
     }
   }
   axes.insert(axes.end(), options.begin(), options.end());
-  for (const char* rest : {"samples", "input", "network"}) axes.emplace_back(rest);
+  for (const char* rest : {"samples", "input"}) axes.emplace_back(rest);
   Tables tables;
   for (const std::string& axis : axes) {
     const std::vector<Runs> sweeps = sweeps_of(runs, axis);
     if (!sweeps.empty()) tables.push_back(table_along(input, axis, sweeps));
   }
+  // Several networks are no sweep, unless nothing else was varied.
+  const std::vector<Runs> networks =
+      tables.empty() ? sweeps_of(runs, "network") : std::vector<Runs>();
+  if (!networks.empty()) tables.push_back(table_along(input, "network", networks));
   return tables;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -111,8 +112,7 @@ Tables make_training(const ExhibitInput& input) {
   for (const RunView* run : runs) {
     std::vector<Cell> row = begin_row(input.data, heads, *run);
     const std::vector<RunId> id = {run->run.id};
-    row.push_back(number(static_cast<double>(run->epochs.back().epoch), id));
-    row.back().text = count_text(run->epochs.back().epoch);
+    row.push_back(count_cell(run->epochs.back().epoch, id));
     row.push_back(number(pass_seconds(*run, run->epochs.front()) + first_step(*run), id));
     row.push_back(
         number_cell(table, mean_later_epoch(*run), 1.0, *run, "there was only one epoch"));
@@ -169,9 +169,7 @@ Tables make_targets(const ExhibitInput& input) {
     for (const double level : levels) {
       const std::optional<Reached> found = reached(*run, level);
       const std::string why = fmt::format("not reached in {} epochs", run->epochs.back().epoch);
-      row.push_back(number_cell(
-          table, found ? std::optional(static_cast<double>(found->epoch)) : std::nullopt, 1.0, *run,
-          why));
+      row.push_back(found ? count_cell(found->epoch, {run->run.id}) : missing(table, why));
       row.push_back(
           number_cell(table, found ? std::optional(found->seconds) : std::nullopt, 1.0, *run, why));
     }

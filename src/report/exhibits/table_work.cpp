@@ -70,11 +70,15 @@ Tables make_complexity(const ExhibitInput& input) {
       heads_of(input.data, networks, {"model", "image", "classes"},
                {"kind", "batch", "precision", "optimizer", "learning_rate", "data", "normalisation",
                 "variant", "command", "machine", "executor", "threads"});
-  double greatest = 0.0;
+  double greatest = 0.0, least = 1e12;
   for (const RunView* run : networks) {
-    greatest = std::max(greatest, network_work(run->run.work, 1).forward_flops);
+    const NetworkWork& work = network_work(run->run.work, usual_batch(runs, *run));
+    if (!work.error.empty()) continue;
+    greatest = std::max(greatest, work.forward_flops);
+    least = std::min(least, work.forward_flops);
   }
-  const Scale scale = scale_of(greatest, "FLOP");
+  // Of networks that differ by orders the small ones must stay readable.
+  const Scale scale = scale_of(std::min(greatest, 1e3 * least), "FLOP");
   const std::string macs = scale.unit.substr(0, scale.unit.size() - 4) + "MAC";
   Table table = begin_table(input, "", "Work of the networks", heads);
   table.caption =
@@ -104,8 +108,7 @@ Tables make_complexity(const ExhibitInput& input) {
       row.push_back(number(work.forward_flops * scale.factor));
       row.push_back(number(work.training_flops * scale.factor));
       row.push_back(number(work.training_flops / work.forward_flops));
-      row.push_back(number(static_cast<double>(batch)));
-      row.back().text = count_text(batch);
+      row.push_back(count_cell(batch));
       row.push_back(number(work.bytes * 1e-6));
       row.push_back(number(work.intensity));
     } else {
