@@ -115,6 +115,18 @@ std::string machine_name(const EnvironmentRecord& environment) {
   return name.empty() ? "unknown machine" : name;
 }
 
+// What the study's file says; its name alone where this program cannot read it.
+study::Definition definition_of(const StudyRecord& record) {
+  study::Definition definition;
+  try {
+    definition = study::parse_study(record.definition, record.name).definition;
+  } catch (const Error&) {
+    definition.title = record.name;
+  }
+  definition.name = record.name;
+  return definition;
+}
+
 bool is_sensor_of_device(const std::string& name) { return name.starts_with("gpu_"); }
 
 }  // namespace
@@ -235,8 +247,7 @@ void Data::read_studies() {
     const auto [place, fresh] = places.try_emplace(record.name, studies_.size());
     if (fresh) {
       studies_.emplace_back();
-      studies_.back().definition.name = record.name;
-      studies_.back().definition.title = record.name;
+      studies_.back().definition = definition_of(record);
     }
     StudyView& study = studies_[place->second];
     study.records.push_back(record);

@@ -81,17 +81,6 @@ void find_frozen(const RunView& run, std::vector<Finding>& flags) {
                                    run.run.work.variant)));
 }
 
-std::optional<double> wait_share(const RunView& run) {
-  if (const auto share = number_of(run, "data_wait_share")) return share;
-  double waited = 0.0, seconds = 0.0;
-  for (const EpochRecord& epoch : run.epochs) {
-    waited += epoch.data_wait_seconds;
-    seconds += epoch.seconds;
-  }
-  if (seconds <= 0.0) return std::nullopt;
-  return waited / seconds;
-}
-
 void find_loader(const RunView& run, std::vector<Finding>& flags) {
   const std::optional<double> share = wait_share(run);
   if (!share || *share < kLoaderShare) return;
@@ -177,6 +166,17 @@ constexpr std::array<Meaning, 19> kMeanings = {{
 }};
 
 }  // namespace
+
+std::optional<double> wait_share(const RunView& run) {
+  if (const auto share = number_of(run, "data_wait_share")) return share;
+  double waited = 0.0, seconds = 0.0;
+  for (const EpochRecord& epoch : run.epochs) {
+    waited += epoch.data_wait_seconds;
+    seconds += epoch.seconds;
+  }
+  if (seconds <= 0.0) return std::nullopt;
+  return waited / seconds;
+}
 
 bool at_chance(double accuracy, std::int64_t classes, double samples) {
   const double guess = 1.0 / static_cast<double>(classes);

@@ -3,6 +3,7 @@
 // What the reader of a number must know of the run behind it. Tables mark their cells with these,
 // and the report lists them with their evidence: one set of rules serves both.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ inline constexpr double kLoaderShare = 0.10;
 // Each name once, the gravest first, then in the order of this file. Of stored findings, warnings
 // and errors; several of one name become one, which tells the first and how many there are.
 [[nodiscard]] std::vector<Finding> flags_of(const Data& data, const RunView& run);
+
+// How much of its time the run waited for data; nothing: not measured.
+[[nodiscard]] std::optional<double> wait_share(const RunView& run);
 
 // Whether an accuracy could come from guessing: not more than three standard errors of `samples`
 // guesses above 1 / classes.

@@ -37,7 +37,7 @@ std::optional<BoundRun> bound_of(const JudgeInput& input, const RunView& run) {
   if (point && point->bound != Bound::unknown) {
     return BoundRun{&run, point->bound, point->bound_text(), point->bound_share};
   }
-  const std::optional<double> waits = run.number("data_wait_share");
+  const std::optional<double> waits = wait_share(run);
   if (!waits || input.hypothesis.of != "data") return std::nullopt;
   if (*waits > kMostOfTheTime) return BoundRun{&run, Bound::data, "data", *waits};
   return BoundRun{&run, Bound::unknown, "not data", 1.0 - *waits};

@@ -17,6 +17,14 @@ constexpr double kAlpha = 0.01;               // as `ridgeline compare` has it
 constexpr std::size_t kMostRepetitions = 20;  // of each run, the newest: more cost time only
 constexpr std::size_t kFewEpochs = 3;
 
+// How its times came about. Iterations that were watched for a profile are slower, those of a
+// training are not stored one by one; whoever else measured did it as `bench` does.
+enum class Way { iterations, training, profile };
+Way way_of(const RunRecord& run) {
+  if (run.command == "train") return Way::training;
+  return run.command == "profile" ? Way::profile : Way::iterations;
+}
+
 // Seconds of one sample, epoch by epoch; the first epoch fills caches and chooses kernels.
 std::vector<double> epoch_times(const RunView& run) {
   std::vector<double> times;
@@ -68,7 +76,7 @@ Ratio by_epochs(const std::vector<double>& of, const std::vector<double>& than) 
 }  // namespace
 
 bool comparable(const RunView& a, const RunView& b) {
-  return a.run.command == b.run.command && a.run.work == b.run.work &&
+  return way_of(a.run) == way_of(b.run) && a.run.work == b.run.work &&
          a.learning_rate == b.learning_rate;
 }
 
@@ -96,7 +104,7 @@ std::vector<LogMedian> Ratios::repetitions(const RunView& run, const RunView& ot
   const std::vector<RunView>& all = data_.runs();
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
     if (medians.size() >= kMostRepetitions) break;
-    if (found->run.id == other.run.id || found->run.command != run.run.command ||
+    if (found->run.id == other.run.id || way_of(found->run) != way_of(run.run) ||
         !repeats(found->run, run.run)) {
       continue;
     }

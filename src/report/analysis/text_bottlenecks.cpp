@@ -141,14 +141,14 @@ Sentence data_sentence(const TextInput& input) {
   std::vector<const RunView*> known, waiting;
   const RunView* longest = nullptr;
   for (const RunView* run : input.runs) {
-    const auto share = run->number("data_wait_share");
+    const auto share = wait_share(*run);
     if (!share) continue;
     known.push_back(run);
     if (*share > kLoaderShare) waiting.push_back(run);
-    if (longest == nullptr || *share > *longest->number("data_wait_share")) longest = run;
+    if (longest == nullptr || *share > *wait_share(*longest)) longest = run;
   }
   if (known.empty()) return std::nullopt;
-  const std::string most = percent_text(*longest->number("data_wait_share"));
+  const std::string most = percent_text(*wait_share(*longest));
   Prose text;
   if (waiting.empty()) {
     text.say("None of ");

@@ -18,6 +18,8 @@ function drawArea(figure, box, state) {
     points: series.points.filter(point => point[0] !== null && point[1] !== null && (!figure.x.log || point[0] > 0))}))
     .filter(series => state.visible(series.index));
   const xs = [...new Set(shown.flatMap(series => series.points.map(point => point[0])))].sort((a, b) => a - b);
+  // One step makes all of them steps: areas that meet must bend alike.
+  const steps = shown.some(series => series.style === 'step');
   const columns = shown.map(series => valuesAt(series, xs));
   const base = xs.map(() => 0), layers = [];
   shown.forEach((series, index) => {
@@ -31,7 +33,7 @@ function drawArea(figure, box, state) {
   const area = makeSvg('g', {'clip-path': frame.clip}), hits = [];
   for (const layer of layers) {
     const shape = d3.area().x((_, i) => x.scale(xs[i])).y0((_, i) => y.scale(layer.from[i])).y1((_, i) => y.scale(layer.to[i]));
-    if (layer.series.style === 'step') shape.curve(d3.curveStepAfter);
+    if (steps) shape.curve(d3.curveStepAfter);
     const group = makeSvg('g', {class: 'series', 'data-series': layer.series.index, 'data-points': layer.series.points.length},
       makeSvg('path', {class: 'layer', d: shape(xs), 'fill-opacity': layer.series.look.shade * 0.8}));
     group.style.setProperty('--c', layer.series.look.color);

@@ -12,7 +12,7 @@ function isPowerOfTwo(value) {
 }
 
 // `values`: all that must be seen. `options`: {zero: bars and areas begin there, tight: no rounding of the ends,
-// tickSpace: pixels a tick wants}. Gives {scale, range(pixels), ticks(pixels), title}.
+// tickSpace: pixels a tick wants}. Gives {scale, ticks(pixels), title, factor: of the title's prefix}.
 function makeAxis(axis, values, options = {}) {
   let [low, high] = d3.extent(values.filter(value => value !== null && isFinite(value) && (!axis.log || value > 0)));
   if (low === undefined) [low, high] = axis.log ? [1, 10] : [0, 1];
@@ -38,7 +38,7 @@ function linearAxis(axis, low, high, distinct, options) {
   const whole = options.whole && distinct.every(Number.isInteger);
   const [prefix, factor] = plainUnits.has(axis.unit) ? prefixFor(Math.max(Math.abs(domain[0]), Math.abs(domain[1]))) : ['', 1];
   return {
-    scale: scale, title: axisTitle(axis.title, axis.unit ? prefix + axis.unit : ''), unit: axis.unit,
+    scale: scale, title: axisTitle(axis.title, axis.unit ? prefix + axis.unit : ''), factor: factor,
     ticks: pixels => {
       const count = Math.max(2, Math.min(8, Math.floor(pixels / (options.tickSpace || 60))));
       const scaled = d3.scaleLinear().domain(scale.domain().map(value => value / factor));
@@ -58,7 +58,7 @@ function logAxis(axis, low, high, distinct, options) {
   if (axis.high > 0) domain[1] = axis.high;
   const scale = d3.scaleLog().domain(domain);
   return {
-    scale: scale, title: axisTitle(axis.title, axis.unit), unit: axis.unit,
+    scale: scale, title: axisTitle(axis.title, axis.unit), factor: 1,
     ticks: pixels => {
       const perDecade = pixels / Math.log10(domain[1] / domain[0]), space = options.tickSpace || 60;
       if (powersOfTwo) return distinct.slice().sort((a, b) => a - b).map(value => ({value: value, text: numberText(value)}));
@@ -80,7 +80,7 @@ function logAxis(axis, low, high, distinct, options) {
 }
 
 // The frame of a plot in `box`, its figure's drawing area. `layout`: {x, y: axes, height, left, bottom, top, right:
-// least margins, xTicks, yTicks: own ticks}. Gives {svg, plot: group inside the margins, width, height}.
+// least margins, xTicks, yTicks: own ticks, clipMargin}. Gives {svg, plot: group inside the margins, width, height}.
 function makeFrame(box, figure, layout) {
   const width = Math.max(240, box.clientWidth);
   const height = layout.height;
@@ -97,9 +97,10 @@ function makeFrame(box, figure, layout) {
   const svg = makeSvg('svg', {class: 'plot', viewBox: '0 0 ' + width + ' ' + height, width: width, height: height,
     role: 'img', 'aria-label': describeFigure(figure)});
   const plot = makeSvg('g', {transform: 'translate(' + left + ',' + top + ')'});
-  const clip = figure.id + '-clip';
+  // Marks at the ends of the axes are whole.
+  const clip = figure.id + '-clip', spill = layout.clipMargin || 0;
   append(svg, [makeSvg('defs', null, makeSvg('clipPath', {id: clip},
-    makeSvg('rect', {x: -1, y: -1, width: innerWidth + 2, height: innerHeight + 2}))), plot]);
+    makeSvg('rect', {x: -spill, y: -spill, width: innerWidth + 2 * spill, height: innerHeight + 2 * spill}))), plot]);
 
   const grid = makeSvg('g', {class: 'grid', 'aria-hidden': 'true'});
   const labels = makeSvg('g', {class: 'ticks', 'aria-hidden': 'true'});
@@ -116,15 +117,16 @@ function makeFrame(box, figure, layout) {
     if (!layout.xBare) append(grid, [makeSvg('line', {y2: innerHeight, x1: x, x2: x, class: tick.faint ? 'faint' : null})]);
     if (!tick.text || x - half < free) continue;
     free = x + half + 6;
-    // The last one may reach beyond the plot: it ends with the figure.
-    const shift = Math.min(0, innerWidth + right - 2 - x - half);
-    append(labels, [makeSvg('text', {x: x + shift, y: innerHeight + 17, 'text-anchor': 'middle'}, tick.text)]);
+    // The first and the last may reach beyond the plot, not beyond the figure.
+    const place = Math.max(half - left + 1, Math.min(x, innerWidth + right - 2 - half));
+    append(labels, [makeSvg('text', {x: place, y: innerHeight + 17, 'text-anchor': 'middle'}, tick.text)]);
   }
+  const title = fitted(layout.x.title, width - 8, 12, 500), titleWidth = textWidth(title, 12, 500) + 4;
   append(plot, [grid, makeSvg('line', {class: 'axis', x2: innerWidth, y1: innerHeight, y2: innerHeight}),
     makeSvg('line', {class: 'axis', y2: innerHeight}), labels,
-    makeSvg('text', {class: 'axis-title', x: innerWidth / 2, y: height - top - 7, 'text-anchor': 'middle'},
-      fitted(layout.x.title, width - 8, 12)),
-    makeSvg('text', {class: 'axis-title', x: -left + 2, y: -14}, fitted(layout.y.title, width - 8, 12))]);
+    makeSvg('text', {class: 'axis-title', x: Math.max(titleWidth / 2 - left, Math.min(innerWidth / 2, innerWidth + right - titleWidth / 2)),
+      y: height - top - 7, 'text-anchor': 'middle'}, title),
+    makeSvg('text', {class: 'axis-title', x: -left + 2, y: -14}, fitted(layout.y.title, width - 8, 12, 500))]);
   return {svg: svg, plot: plot, width: innerWidth, height: innerHeight, left: left, top: top, clip: 'url(#' + clip + ')'};
 }
 

@@ -95,7 +95,7 @@ function placeBars(plan, frame, bands, horizontal) {
         ? 'M' + l + ',' + middle + 'H' + h + 'M' + l + ',' + (middle - cap) + 'v' + 2 * cap + 'M' + h + ',' + (middle - cap) + 'v' + 2 * cap
         : 'M' + middle + ',' + l + 'V' + h + 'M' + (middle - cap) + ',' + l + 'h' + 2 * cap + 'M' + (middle - cap) + ',' + h + 'h' + 2 * cap})]);
     }
-    const text = numberText(bar.point[1], 3);
+    const text = figure.y.log ? quantityShort(bar.point[1], figure.y.unit) : numberText(bar.point[1] / value.factor, 3);
     if (figure.stacked || (horizontal ? thick < 10 : thick < textWidth(text, 10.5) - 4)) continue;
     append(texts, [horizontal ? makeSvg('text', {x: end + 5, y: across + thick / 2, dy: '0.34em'}, text)
       : makeSvg('text', {x: across + thick / 2, y: end - 5, 'text-anchor': 'middle'}, text)]);
@@ -124,7 +124,7 @@ function uprightBars(plan) {
 
 function lyingBars(plan) {
   const {figure, categories, value} = plan;
-  const thick = plan.count === 1 ? 20 : plan.count <= 3 ? 15 : 12;
+  const thick = plan.count === 1 ? 20 : plan.count <= 3 ? 15 : 11;
   const length = categories.length * (plan.count * thick * 1.1 + (plan.count === 1 ? 8 : 14)) + 10;
   const most = Math.min(plan.box.clientWidth * 0.42, 260);
   const names = categories.map(name => wrapped(name, most, 11.5));

@@ -63,7 +63,7 @@ function swatch(look) {
   svg.style.setProperty('--c', look.color);
   if (style === 'box') append(svg, [makeSvg('rect', {x: 4, y: 1, width: 12, height: 10, rx: 2, class: 'fill', 'fill-opacity': look.shade || 1})]);
   if (style === 'line' || style === 'step' || style === 'line_points' || style === 'roof') {
-    append(svg, [makeSvg('line', {x1: 0, x2: 20, y1: 6, y2: 6, class: style === 'roof' ? 'roof' : 'stroke', 'stroke-dasharray': dashOf(look)})]);
+    append(svg, [makeSvg('line', {x1: 0, x2: 20, y1: 6, y2: 6, class: style === 'roof' ? 'roof' : 'stroke', 'stroke-dasharray': style === 'line_points' ? null : dashOf(look)})]);
   }
   if (style === 'points' || style === 'line_points') {
     append(svg, [makeSvg('path', {d: markPath(look, 40), transform: 'translate(10,6)', class: 'fill'})]);

@@ -124,6 +124,9 @@ function drawDiagram(figure, box, state) {
   const x = node => 4 + columnOf(network.depth[node]) * columnWidth + network.lane[node] * (laneWidth + laneGap);
   const rowTop = row => margin + (row - starts[Math.max(0, columnOf(row))]) * step;
   const y = node => rowTop(network.depth[node]);
+  // A box alone in its row on the main way has the row to itself.
+  const total = network.lanes * (laneWidth + laneGap) - laneGap;
+  const wide = node => network.lane[node] === 0 && network.rows[network.depth[node]].length === 1 ? total : laneWidth;
   const channelX = (column, channel) => 4 + column * columnWidth + network.lanes * (laneWidth + laneGap) + 2 + channel * spacing;
 
   const marker = figure.id + '-arrow';
@@ -135,22 +138,22 @@ function drawDiagram(figure, box, state) {
 
   for (const [from, to] of network.edges) {
     if (network.depth[to] !== network.depth[from] + 1 || columnOf(network.depth[from]) !== columnOf(network.depth[to])) continue;
-    const ax = x(from) + laneWidth / 2, bx = x(to) + laneWidth / 2, ay = y(from) + boxHeight, by = y(to), middle = (ay + by) / 2;
+    const ax = x(from) + wide(from) / 2, bx = x(to) + wide(to) / 2, ay = y(from) + boxHeight, by = y(to), middle = (ay + by) / 2;
     connect([[ax, ay], [ax, middle], [bx, middle], [bx, by]], from, to);
   }
   let crossing = 0;
   columns.forEach((column, index) => column.filter(bus => !bus.enters).forEach(bus => {
     // Out of the box at its lower right corner, into the next at its upper right one.
-    const exit = x(bus.from) + laneWidth - 12, below = y(bus.from) + boxHeight + gap * 0.3, rail = channelX(index, bus.channel);
+    const exit = x(bus.from) + wide(bus.from) - 12, below = y(bus.from) + boxHeight + gap * 0.3, rail = channelX(index, bus.channel);
     const start = [[exit, y(bus.from) + boxHeight], [exit, below], [rail, below]];
-    const enter = (to, railX) => [[railX, y(to) - gap * 0.3], [x(to) + laneWidth - 12, y(to) - gap * 0.3], [x(to) + laneWidth - 12, y(to)]];
+    const enter = (to, railX) => [[railX, y(to) - gap * 0.3], [x(to) + wide(to) - 12, y(to) - gap * 0.3], [x(to) + wide(to) - 12, y(to)]];
     bus.targets.forEach(to => connect(start.concat(enter(to, rail)), bus.from, to));
     if (!bus.leaves) return;
     const ground = margin + (starts[index + 1] - starts[index]) * step + crossing * 3 - gap / 2, sky = 6 + crossing * 3, out = (index + 1) * columnWidth - gutter / 2 - 4 + (crossing % 5) * 3;
     ++crossing;
     columns.forEach((other, place) => other.filter(entry => entry.enters && entry.from === bus.from).forEach(entry => entry.targets.forEach(to => {
       const first = network.depth[to] === starts[place];
-      const arrive = first ? [[x(to) + laneWidth / 2, sky], [x(to) + laneWidth / 2, y(to)]]
+      const arrive = first ? [[x(to) + wide(to) / 2, sky], [x(to) + wide(to) / 2, y(to)]]
         : [[channelX(place, entry.channel), sky], ...enter(to, channelX(place, entry.channel))];
       connect(start.concat([[rail, ground], [out, ground], [out, sky]], arrive), bus.from, to);
     })));
@@ -159,22 +162,24 @@ function drawDiagram(figure, box, state) {
   const most = d3.max(figure.nodes, node => node.weight || 0) || 1, hits = [];
   const groups = [...new Set(figure.nodes.map(node => node.group || ''))];
   figure.nodes.forEach((node, index) => {
-    const group = groups.indexOf(node.group || ''), shaded = 0.07 + 0.5 * (node.weight || 0) / most;
+    const boxWidth = wide(index), group = groups.indexOf(node.group || ''), shaded = 0.07 + 0.5 * (node.weight || 0) / most;
     const cell = makeSvg('g', {class: 'node' + (state.visible(group) ? '' : ' dim'), transform: 'translate(' + x(index) + ',' + y(index) + ')', 'data-node': index},
-      makeSvg('rect', {class: 'node-ground', width: laneWidth, height: boxHeight, rx: 4}),
-      makeSvg('rect', {class: 'node-box', width: laneWidth, height: boxHeight, rx: 4, 'fill-opacity': shaded}),
+      makeSvg('rect', {class: 'node-ground', width: boxWidth, height: boxHeight, rx: 4}),
+      makeSvg('rect', {class: 'node-box', width: boxWidth, height: boxHeight, rx: 4, 'fill-opacity': shaded}),
       makeSvg('rect', {class: 'node-side', width: 4, height: boxHeight, rx: 2}));
     cell.style.setProperty('--c', state.looks[group].color);
-    const title = fitted(node.title, laneWidth - 18, 11.5), used = textWidth(title, 11.5, 600) + 18;
+    const title = fitted(node.title, boxWidth - 18, 11.5, 600), used = textWidth(title, 11.5, 600) + 18;
     append(cell, [makeSvg('text', {class: 'node-title', x: 10, y: compact ? 15 : 17}, title)]);
-    const detail = node.detail ? fitted(node.detail, compact ? laneWidth - used - 6 : laneWidth - 18, 10.5) : '';
-    if (detail.length > 3) append(cell, [compact ? makeSvg('text', {class: 'node-detail', x: laneWidth - 6, y: 15, 'text-anchor': 'end'}, detail)
+    const detail = node.detail ? fitted(node.detail, compact ? boxWidth - used - 6 : boxWidth - 18, 10.5) : '';
+    if (detail.length > 3) append(cell, [compact ? makeSvg('text', {class: 'node-detail', x: boxWidth - 6, y: 15, 'text-anchor': 'end'}, detail)
       : makeSvg('text', {class: 'node-detail', x: 10, y: 32}, detail)]);
     append(boxes, [cell]);
-    hits.push({box: [x(index), y(index), x(index) + laneWidth, y(index) + boxHeight], x: x(index) + laneWidth / 2, y: y(index), node: index,
+    hits.push({box: [x(index), y(index), x(index) + boxWidth, y(index) + boxHeight], x: x(index) + boxWidth / 2, y: y(index), node: index,
       lines: () => [{text: node.title, strong: true, look: state.looks[group]}, {text: node.id}, node.detail ? {text: node.detail} : null,
         node.weight ? ['Share of the whole', numberText(node.weight * 100, 3) + '%'] : null].filter(Boolean)});
   });
-  return {svg: svg, plot: plot, hits: hits, left: 0, top: 0, scrolls: true,
+  // A little more than the box has is shown; much more scrolls.
+  box.classList.toggle('scrolls', fullHeight > 860);
+  return {svg: svg, plot: plot, hits: hits, left: 0, top: 0,
     point: hit => lines.childNodes.forEach(line => line.classList.toggle('near', Boolean(hit) && (line.dataset.from === String(hit.node) || line.dataset.to === String(hit.node))))};
 }

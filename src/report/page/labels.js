@@ -34,17 +34,19 @@ function labelPoint(room, x, y, text) {
 // Along a line, given as points on the screen: on one of its pieces, above or below it. The text's own boxes are
 // small squares along it, for it may lie at any angle.
 function labelLine(room, points, text) {
+  const need = textWidth(text, 11) + 16;
   const pieces = points.slice(1).map((end, index) => ({from: points[index], to: end}))
     .map(piece => ({...piece, length: Math.hypot(piece.to[0] - piece.from[0], piece.to[1] - piece.from[1])}))
-    .sort((a, b) => b.length - a.length);
+    .map(piece => ({...piece, flat: Math.abs(piece.to[1] - piece.from[1]) < 0.1 * piece.length}))
+    // Flat pieces that the text fits are the easiest to read.
+    .sort((a, b) => (b.flat && b.length > need) - (a.flat && a.length > need) || b.length - a.length);
   for (const piece of pieces) {
     const words = fitted(text, piece.length - 16, 11);
     if (words.length < Math.min(text.length, 6)) continue;
     const width = textWidth(words, 11), dx = (piece.to[0] - piece.from[0]) / piece.length, dy = (piece.to[1] - piece.from[1]) / piece.length;
     const spare = piece.length - width - 12;
-    const flat = Math.abs(dy) < 0.1;
     // Flat roofs are named at their right end, slanted ones at their left.
-    for (const share of flat ? [1, 0.75, 0.5, 0.25, 0] : [0.12, 0.3, 0.5, 0.7, 0.9]) {
+    for (const share of piece.flat ? [1, 0.75, 0.5, 0.25, 0] : [0.12, 0.3, 0.5, 0.7, 0.9]) {
       for (const side of [-1, 1]) {
         const start = 6 + spare * share, off = side < 0 ? -5 : 13;
         const at = along => [piece.from[0] + dx * along - dy * off, piece.from[1] + dy * along + dx * off];

@@ -31,6 +31,13 @@ function quantityText(value, unit) {
   return numberText(value / factor) + ' ' + prefix + unit;
 }
 
+// The same without the unit itself, which the axis has.
+function quantityShort(value, unit) {
+  if (!plainUnits.has(unit) || !value) return numberText(value, 3);
+  const [prefix, factor] = prefixFor(Math.abs(value));
+  return numberText(value / factor, 3) + prefix;
+}
+
 // Of ticks on a logarithmic axis: 0.01, 1,000, 10⁶; with prefixes where the unit takes them.
 function powerText(value, unit) {
   if (plainUnits.has(unit)) {
@@ -54,12 +61,12 @@ function textWidth(text, size = 12, weight = 400) {
 }
 
 // The text, cut so that it fits.
-function fitted(text, width, size = 12) {
-  if (textWidth(text, size) <= width) return text;
+function fitted(text, width, size = 12, weight = 400) {
+  if (textWidth(text, size, weight) <= width) return text;
   let low = 0, high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (textWidth(text.slice(0, middle) + '…', size) <= width) low = middle;
+    if (textWidth(text.slice(0, middle) + '…', size, weight) <= width) low = middle;
     else high = middle - 1;
   }
   return low > 0 ? text.slice(0, low).trimEnd() + '…' : '';

@@ -66,7 +66,7 @@ function drawTrack(figure, track, view) {
     mark.x = mark.left + width / 2;
     mark.y = y;
     mark.lines = () => spanLines(figure, track, mark, look);
-    const rect = makeSvg('rect', {class: 'span', x: mark.left, y: y, width: width, height: view.laneHeight - 1, 'data-spans': mark.spans.length,
+    const rect = makeSvg('rect', {class: width > 4 ? 'span span-edged' : 'span', x: mark.left, y: y, width: width, height: view.laneHeight - 1, 'data-spans': mark.spans.length,
       rx: width > 6 ? 2 : 0});
     rect.style.setProperty('--c', look.color);
     append(view.area, [rect]);

@@ -32,6 +32,10 @@ function padding(characters) {
   return span;
 }
 
+function marksRoom(characters) {
+  return 0.8 + 0.5 * characters + 'rem';
+}
+
 function isMissing(cell) {
   return cell.v === undefined && (cell.t === '' || cell.t === 'n/a');
 }
@@ -66,10 +70,11 @@ class TableView {
   }
 
   makeHeader(column, index) {
-    const words = [column.title, column.unit ? make('span', {class: 'unit'}, column.unit) : null];
-    return make('th', {scope: 'col', class: column.number ? 'number' : null, 'aria-sort': 'none'},
-      make('button', {type: 'button', title: column.meaning || null, onclick: () => this.sort(index)},
-        words, icon('M5 6.5L8 3.5L11 6.5M5 9.5L8 12.5L11 9.5', 'sort')));
+    const arrows = icon('M5 6.5L8 3.5L11 6.5M5 9.5L8 12.5L11 9.5', 'sort'), title = make('span', {class: 'column-title'}, column.title);
+    const button = make('button', {type: 'button', title: column.meaning || null, onclick: () => this.sort(index)},
+      append(title, [arrows]), column.unit ? make('span', {class: 'unit'}, column.unit) : null);
+    if (this.columns[index].marks) button.style.paddingRight = marksRoom(this.columns[index].marks);
+    return make('th', {scope: 'col', class: column.number ? 'number' : null, 'aria-sort': 'none'}, button);
   }
 
   makeRow(row, index) {
@@ -92,7 +97,7 @@ class TableView {
       marks.length ? make('sup', {class: 'marks'}, marks.map((note, index) => [index ? ',' : '',
         make('a', {href: '#' + this.table.id + '-note-' + noteMark(note), title: this.table.notes[note]}, noteMark(note))])) : null);
     // Marks hang into the padding: digits stay in line.
-    if (view.marks) node.style.paddingRight = 0.8 + 0.5 * view.marks + 'rem';
+    if (view.marks) node.style.paddingRight = marksRoom(view.marks);
     return node;
   }
 

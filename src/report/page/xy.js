@@ -13,9 +13,10 @@ function ridges(figure, roofs) {
   for (const [i, a] of pieces.entries()) {
     for (const b of pieces.slice(i + 1)) {
       const ax = a[2] - a[0], ay = a[3] - a[1], bx = b[2] - b[0], by = b[3] - b[1], cross = ax * by - ay * bx;
-      if (Math.abs(cross) < 1e-12) continue;
+      if (Math.abs(cross) < 1e-6 * Math.hypot(ax, ay) * Math.hypot(bx, by)) continue;
       const s = ((b[0] - a[0]) * by - (b[1] - a[1]) * bx) / cross, t = ((b[0] - a[0]) * ay - (b[1] - a[1]) * ax) / cross;
-      if (s < 0 || s > 1 || t < 0 || t > 1) continue;
+      // Ends that touch are not crossings: roofs often share a piece.
+      if (s <= 1e-9 || s >= 1 - 1e-9 || t <= 1e-9 || t >= 1 - 1e-9) continue;
       corners.push([from(figure.x)(a[0] + s * ax), from(figure.y)(a[1] + s * ay)]);
     }
   }
@@ -53,9 +54,14 @@ function drawXy(figure, box, state) {
   const xs = seen.map(point => point[0]), ys = seen.flatMap(point => [point[1], point[2], point[3]].filter(value => typeof value === 'number'));
   const categories = figure.x.categories;
   const narrow = box.clientWidth < 560;
-  const x = makeAxis(figure.x, [...xs, ...extra.map(point => point[0])], {tickSpace: 64, tight: !roofs.length && !figure.x.log && !data.every(series => series.style === 'points'), whole: true});
-  const y = makeAxis(figure.y, [...ys, ...extra.map(point => point[1])], {tickSpace: 42});
+  const xValues = [...xs, ...extra.map(point => point[0])], yValues = [...ys, ...extra.map(point => 1.25 * point[1])];
+  // A roof shows its slope over three decades, most of them before its ridge.
+  const decades = roofs.length && figure.x.log ? Math.log10(d3.max(xValues) / d3.min(xValues)) : 3;
+  if (decades < 3) xValues.push(d3.min(xValues) / Math.pow(10, 0.7 * (3 - decades)), d3.max(xValues) * Math.pow(10, 0.3 * (3 - decades)));
+  const x = makeAxis(figure.x, xValues, {tickSpace: 64, tight: !roofs.length && !figure.x.log && !data.every(series => series.style === 'points'), whole: true});
+  const y = makeAxis(figure.y, yValues, {tickSpace: 42});
   const frame = makeFrame(box, figure, {x: x, y: y, height: roofs.length ? (narrow ? 380 : 500) : (narrow ? 300 : 360),
+    clipMargin: 7,
     xTicks: categories ? categories.map((name, index) => ({value: index, text: name})) : null});
   const at = point => [x.scale(point[0]), y.scale(point[1])];
   const room = new Room(frame.width, frame.height), hits = [];
