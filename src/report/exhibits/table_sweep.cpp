@@ -102,11 +102,11 @@ std::set<std::string> distinct(const Runs& runs, const std::string& axis) {
   return values;
 }
 
-// Of a sweep over optimizers: each with the learning rate that most runs have, where it was run
-// with that one.
-void keep_usual_rate(Runs& runs) {
+// Of a sweep over optimizers: each with the learning rate that most runs of all have, where it was
+// run with that one.
+void keep_usual_rate(Runs& runs, const Runs& of_all) {
   std::map<std::string, int> counts;
-  for (const RunView* run : runs) ++counts[value_of(*run, kLearningRate)];
+  for (const RunView* run : of_all) ++counts[value_of(*run, kLearningRate)];
   const auto usual =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
         return a.second < b.second;
