@@ -12,6 +12,7 @@ using testing::contains;
 using testing::make;
 using testing::notes_of;
 using testing::one;
+using testing::ReportRun;
 using testing::ReportTraining;
 using testing::row_of;
 using testing::TempStore;
@@ -132,6 +133,15 @@ TEST(ReportTables, SweepFindsOptionsOfTheNetworkAndOptimizers) {
     ReportTraining base;
     base.run.part = "axes";
     testing::write_report_training(into, base);
+    // Steps without a learning rate have no say in which one is usual.
+    for (const char* model : {"mlp", "mnist_cnn", "resnet18"}) {
+      ReportRun step = base.run;
+      step.model = model;
+      for (const char* backend : {"native", "onednn", "auto"}) {
+        step.backend = backend;
+        testing::write_report_bench(into, step);
+      }
+    }
     ReportTraining deep = base;
     deep.run.settings = "blocks=2";
     testing::write_report_training(into, deep);
