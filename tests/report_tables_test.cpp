@@ -159,6 +159,13 @@ TEST(ReportTables, EveryTableIsWholeAndSaysWhyANumberIsMissing) {
   }
 }
 
+TEST(ReportTables, TheTrialsDefinitionIsAStudy) {
+  const study::Study study = study::parse_study(testing::report_definition(), "trial");
+  EXPECT_EQ(study.definition.hypotheses.size(), 2U);
+  EXPECT_EQ(study.definition.exhibits.size(),
+            study::table_names().size() + study::figure_names().size());
+}
+
 TEST(ReportTables, TheStudysTitleStandsBeforeTheMakers) {
   ExhibitInput input{trial().data(), "t", "Table 2: throughput", {}};
   for (const RunView& run : trial().data().runs()) input.runs.push_back(&run);
@@ -504,8 +511,9 @@ TEST(ReportTables, SweepFindsOptionsOfTheNetworkAndOptimizers) {
     titles.push_back(table.title);
     EXPECT_EQ(table.rows.size(), 2U) << table.title;
   }
-  EXPECT_EQ(titles, (std::vector<std::string>{"Sweep: batch", "Sweep: learning rate", "Sweep: optimizer",
-                                              "Sweep: activation", "Sweep: blocks"}));
+  EXPECT_EQ(titles,
+            (std::vector<std::string>{"Sweep: batch", "Sweep: learning rate", "Sweep: optimizer",
+                                      "Sweep: activation", "Sweep: blocks"}));
 }
 
 TEST(ReportTables, InferenceHasPercentilesAndSaysWhenSamplesAreTooFewForThem) {

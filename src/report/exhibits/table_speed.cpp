@@ -60,8 +60,11 @@ Cell accuracy_cell(const Data& data, Table& table, const RunView& row, const Run
       table,
       fmt::format("accuracy of another run: {} {} of training on {} ({} samples) with {}, learning "
                   "rate {}",
-                  last.epoch, full ? "iterations" : last.epoch == 1 ? "epoch" : "epochs", work.data,
-                  count_text(work.data_samples), work.optimizer,
+                  last.epoch,
+                  full              ? "iterations"
+                  : last.epoch == 1 ? "epoch"
+                                    : "epochs",
+                  work.data, count_text(work.data_samples), work.optimizer,
                   training->learning_rate ? fmt::format("{:.6g}", *training->learning_rate)
                                           : std::string("n/a"))));
   return cell;

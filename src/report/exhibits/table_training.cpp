@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -49,16 +50,20 @@ Accuracies accuracies_of(const RunView& run) {
 
 const char* const kUntested = "the network was not tested";
 
-// Levels that somebody may want, from the ones that at least one training reached: the highest
-// three.
+// Accuracies that trainings were asked for; else levels that somebody may want, of those that at
+// least one training reached the highest three.
 std::vector<double> levels_of(const Runs& runs) {
   static constexpr std::array<double, 15> kLevels = {0.2, 0.3,  0.4,  0.5,  0.6,  0.7,   0.8, 0.85,
                                                      0.9, 0.93, 0.95, 0.97, 0.98, 0.985, 0.99};
+  std::set<double> asked;
   double best = 0.0;
-  for (const RunView* run : runs) best = std::max(best, accuracies_of(*run).best.value_or(0.0));
-  std::vector<double> levels;
+  for (const RunView* run : runs) {
+    if (const auto target = number_of(*run, "target_accuracy")) asked.insert(*target);
+    best = std::max(best, accuracies_of(*run).best.value_or(0.0));
+  }
+  std::vector<double> levels(asked.begin(), asked.end());
   for (const double level : kLevels) {
-    if (level <= best) levels.push_back(level);
+    if (asked.empty() && level <= best) levels.push_back(level);
   }
   if (levels.size() > 3) levels.erase(levels.begin(), levels.end() - 3);
   return levels;
