@@ -15,8 +15,7 @@ namespace {
 // With more points than that a line needs no marks.
 constexpr std::size_t kMarked = 60;
 
-// What is drawn of each epoch; nothing where it was not measured. `trained`: seconds of training
-// until its end.
+// What is drawn of each epoch; nothing where it was not measured.
 using Value = std::function<std::optional<double>(const EpochRecord& epoch)>;
 
 struct Curve {
@@ -29,10 +28,14 @@ struct Curve {
   std::string missing = {};  // why a run may have nothing to draw
 };
 
-// An epoch of full-batch training is one iteration.
+// Full-batch training counts iterations in place of epochs, and looks only at some of them.
 bool is_full_batch(const RunView& run) {
-  return std::all_of(run.epochs.begin(), run.epochs.end(),
-                     [&](const EpochRecord& epoch) { return epoch.samples <= run.run.work.batch; });
+  return run.run.work.variant.find("full batch") != std::string::npos;
+}
+
+// How many iterations a record of full-batch training stands for.
+double iterations_of(const RunView& run, const EpochRecord& epoch) {
+  return static_cast<double>(epoch.samples) / static_cast<double>(run.run.work.batch);
 }
 
 std::vector<Point> points_of(const RunView& run, const Curve& curve) {
@@ -40,7 +43,8 @@ std::vector<Point> points_of(const RunView& run, const Curve& curve) {
   double trained = 0.0;
   for (const EpochRecord& epoch : run.epochs) {
     trained += epoch.seconds;
-    const std::optional<double> value = curve.value(epoch);
+    std::optional<double> value = curve.value(epoch);
+    if (value && curve.in_seconds && is_full_batch(run)) *value /= iterations_of(run, epoch);
     if (!value || !std::isfinite(*value)) continue;
     points.push_back(
         {.x = curve.over_time ? trained : static_cast<double>(epoch.epoch), .y = *value});
@@ -68,14 +72,15 @@ std::vector<Figure> curves(const ExhibitInput& input, const Curve& curve) {
   std::vector<Figure> figures;
   const Runs trained =
       newest(input.data, only(input.runs, [](const RunView& run) { return !run.epochs.empty(); }));
-  for (const Share& share :
-       split(input.data, trained, {"model"}, {"machine", "executor", "optimizer", "batch"})) {
-    const Names names(input.data, share.runs, {"model"});
+  for (const Share& share : split(input.data, trained, {"model", "variant"},
+                                  {"machine", "executor", "optimizer", "batch"})) {
+    const Names names(input.data, share.runs, {"model", "variant"});
     const bool iterations = std::all_of(share.runs.begin(), share.runs.end(),
                                         [](const RunView* run) { return is_full_batch(*run); });
     Figure figure = new_figure(input, curve.title, share.title);
     figure.x.title = curve.over_time ? "training time" : iterations ? "iteration" : "epoch";
     figure.y = curve.y;
+    if (curve.in_seconds && iterations) figure.y.title = "time of an iteration";
     Notes notes(input.data);
     for (const RunView* run : share.runs) {
       const std::string name = names.of(*run);
@@ -95,7 +100,7 @@ std::vector<Figure> curves(const ExhibitInput& input, const Curve& curve) {
     if (figure.y.unit != "%") choose_scale(figure);
     figure.caption = fmt::format("{}: {}", share.runs[0]->run.work.model, curve.caption);
     if (iterations && !curve.over_time) {
-      figure.caption += " Each iteration takes all samples at once.";
+      figure.caption += " Each iteration takes all samples at once: it is an epoch of its own.";
     }
     if (!names.common().empty()) figure.caption += " All: " + names.common() + ".";
     notes.write(figure);

@@ -1,7 +1,7 @@
 // Bytes by owner: what the plan asked for beside what was measured.
 
 #include <algorithm>
-#include <map>
+#include <array>
 
 #include "base/error.h"
 #include "report/exhibits/figure_kinds.h"
@@ -13,8 +13,49 @@ namespace {
 
 constexpr std::size_t kMostRuns = 8;
 
-// Owners with their bytes, in the order of the ledger.
+struct Owner {
+  const char *category, *group;
+};
+// Twelve groups at most: the ledger's own categories are more than a reader can tell apart.
+constexpr std::array<Owner, 19> kGroups = {{{"parameter", "parameters"},
+                                            {"gradient", "gradients"},
+                                            {"optimizer state", "optimizer state"},
+                                            {"activation", "activations"},
+                                            {"input", "input"},
+                                            {"peer tensors", "peer: tensors"},
+                                            {"peer process", "peer: process"},
+                                            {"libraries", "libraries and driver"},
+                                            {"generated code", "libraries and driver"},
+                                            {"context", "libraries and driver"},
+                                            {"driver", "libraries and driver"},
+                                            {"granularity", "libraries and driver"},
+                                            {"heap", "heap, data and rest"},
+                                            {"stacks", "heap, data and rest"},
+                                            {"fragmentation", "heap, data and rest"},
+                                            {"data files", "heap, data and rest"},
+                                            {"loader", "heap, data and rest"},
+                                            {"other runs", "other runs and programs"},
+                                            {"other programs", "other runs and programs"}}};
+
+std::string group_of(const MemoryEntry& entry) {
+  for (const Owner& owner : kGroups) {
+    if (entry.category == owner.category) return owner.group;
+  }
+  return entry.source == "planned" ? "temporaries and others" : "heap, data and rest";
+}
+
+// Owners with their bytes.
 using Stack = std::vector<std::pair<std::string, double>>;
+
+void add_to(Stack& stack, const std::string& owner, double bytes) {
+  const auto found = std::find_if(stack.begin(), stack.end(),
+                                  [&](const auto& each) { return each.first == owner; });
+  if (found == stack.end()) {
+    stack.emplace_back(owner, bytes);
+  } else {
+    found->second += bytes;
+  }
+}
 
 struct Stacks {
   Stack planned, measured;
@@ -30,27 +71,25 @@ Stacks stacks_of(const std::vector<MemoryEntry>& entries, const std::string& dev
     if (entry.device != device || entry.category == "total") continue;
     const auto bytes = static_cast<double>(entry.bytes);
     if (entry.source == "planned") {
-      stacks.planned.emplace_back(entry.category, bytes);
+      add_to(stacks.planned, group_of(entry), bytes);
       arenas += bytes;
     } else if (entry.category == "untouched") {
       arenas += bytes;
-    } else if (entry.category == "peer tensors") {
-      tensors = bytes;
     } else if (entry.category == "peer allocator") {
       allocator = bytes;
-    } else if (bytes > 0.0) {
-      others.emplace_back(entry.category, bytes);
+    } else if (bytes != 0.0) {
+      if (entry.category == "peer tensors") tensors = bytes;
+      add_to(others, group_of(entry), bytes);
     }
   }
-  if (arenas > 0.0) stacks.measured.emplace_back("the plan's memory, as touched", arenas);
-  if (tensors > 0.0) stacks.measured.emplace_back("peer tensors", tensors);
+  // Without anything measured beside it the plan stands alone.
+  if (others.empty() && allocator == 0.0) return stacks;
+  if (arenas > 0.0) stacks.measured.emplace_back("the plan, as touched", arenas);
+  stacks.measured.insert(stacks.measured.end(), others.begin(), others.end());
   // The allocator's blocks hold the tensors.
   if (allocator > tensors) {
-    stacks.measured.emplace_back("peer allocator, beyond tensors", allocator - tensors);
+    stacks.measured.emplace_back("peer: allocator beyond tensors", allocator - tensors);
   }
-  stacks.measured.insert(stacks.measured.end(), others.begin(), others.end());
-  // Without anything measured beside it the plan stands alone.
-  if (others.empty() && tensors == 0.0 && allocator == 0.0) stacks.measured.clear();
   return stacks;
 }
 
@@ -111,9 +150,9 @@ Figure memory_figure(const ExhibitInput& input, const Share& share, bool host_be
 
 std::vector<Figure> memory_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
-  const Runs runs = newest(input.data, only(input.runs, [&](const RunView& run) {
-                             return !input.data.store().memory(run.run.id).empty();
-                           }));
+  const Runs runs = in_order(newest(input.data, only(input.runs, [&](const RunView& run) {
+                                      return !input.data.store().memory(run.run.id).empty();
+                                    })));
   const auto count = [](const Runs& some) { return some.size() > kMostRuns ? kMostSeries + 1 : 1; };
   const std::vector<Share> shares =
       split(input.data, runs, {"kind"}, {"model", "machine", "executor"}, count);

@@ -42,7 +42,7 @@ constexpr std::size_t kMostBars = 16;
 struct Kind {
   const char *op, *name;
 };
-constexpr std::array<Kind, 16> kKinds = {{{"conv2d", "convolution"},
+constexpr std::array<Kind, 18> kKinds = {{{"conv2d", "convolution"},
                                           {"linear", "dense layer"},
                                           {"bn_", "batch norm"},
                                           {"pool", "pooling"},
@@ -57,7 +57,9 @@ constexpr std::array<Kind, 16> kKinds = {{{"conv2d", "convolution"},
                                           {"sgd", "parameter update"},
                                           {"adam", "parameter update"},
                                           {"normalize", "input"},
-                                          {"reorder", "layout"}}};
+                                          {"reorder", "layout and casts"},
+                                          {"cast", "layout and casts"},
+                                          {"reshape", "layout and casts"}}};
 
 std::vector<std::string_view> ops_of(std::string_view ops) {
   std::vector<std::string_view> list;
@@ -69,12 +71,15 @@ std::vector<std::string_view> ops_of(std::string_view ops) {
 }
 
 std::string kind_of(const StepTime& step) {
+  if (step.phase.find('+') != std::string::npos) return "whole step in one kernel";
   const bool backward = step.phase.starts_with("backward") || step.phase == "recompute";
   const std::vector<std::string_view> ops = ops_of(step.ops);
   for (const Kind& kind : kKinds) {
     const bool found = std::any_of(ops.begin(), ops.end(),
                                    [&](std::string_view op) { return op.starts_with(kind.op); });
-    if (found) return std::string(kind.name) + (backward ? ", backward" : "");
+    if (!found) continue;
+    const bool directed = std::string_view(kind.name) != "layout and casts";
+    return std::string(kind.name) + (backward && directed ? ", backward" : "");
   }
   return "other";
 }
@@ -86,6 +91,40 @@ std::map<std::string, double> seconds_by_kind(const Data& data, const RunView& r
     seconds[kind_of(step)] += step.seconds;
   }
   return seconds;
+}
+
+using KindTimes = std::map<const RunView*, std::map<std::string, double>>;
+
+// Kinds by the share of time that they take, the greatest first; those that take next to none of
+// any run's time become one. `most`: the longest time.
+std::vector<std::string> merge_kinds(const Runs& runs, KindTimes& times, double& most) {
+  constexpr double kNextToNone = 0.005;
+  std::map<std::string, double> sums, greatest;
+  for (const RunView* run : runs) {
+    double total = 0.0;
+    for (const auto& [kind, seconds] : times[run]) total += seconds;
+    for (const auto& [kind, seconds] : times[run]) {
+      sums[kind] += seconds / total;
+      greatest[kind] = std::max(greatest[kind], seconds / total);
+      most = std::max(most, seconds);
+    }
+  }
+  std::vector<std::string> kinds;
+  for (const auto& [kind, share] : greatest) {
+    if (share >= kNextToNone && kind != "other") {
+      kinds.push_back(kind);
+      continue;
+    }
+    for (const RunView* run : runs) {
+      const auto small = times[run].find(kind);
+      if (kind == "other" || small == times[run].end()) continue;
+      times[run]["other"] += small->second;
+    }
+  }
+  std::stable_sort(kinds.begin(), kinds.end(),
+                   [&](const std::string& a, const std::string& b) { return sums[a] > sums[b]; });
+  if (kinds.size() < greatest.size()) kinds.push_back("other");
+  return kinds;
 }
 
 }  // namespace
@@ -151,7 +190,7 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
 
 std::vector<Figure> operations_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
-  std::map<const RunView*, std::map<std::string, double>> times;
+  KindTimes times;
   const Runs runs = only(newest(input.data, input.runs), [&](const RunView& run) {
     times[&run] = seconds_by_kind(input.data, run);
     return !times[&run].empty();
@@ -159,21 +198,8 @@ std::vector<Figure> operations_figures(const ExhibitInput& input) {
   for (const Share& share : split(input.data, largest_batches(input.data, runs), {"kind", "model"},
                                   {"machine", "executor"})) {
     const Names names(input.data, share.runs, {"kind", "model"});
-    // Kinds by the time that they take in all.
-    std::map<std::string, double> sums;
     double most = 0.0;
-    for (const RunView* run : share.runs) {
-      double total = 0.0;
-      for (const auto& [kind, seconds] : times[run]) total += seconds;
-      for (const auto& [kind, seconds] : times[run]) {
-        sums[kind] += seconds / total;
-        most = std::max(most, seconds);
-      }
-    }
-    std::vector<std::string> kinds;
-    for (const auto& [kind, sum] : sums) kinds.push_back(kind);
-    std::stable_sort(kinds.begin(), kinds.end(),
-                     [&](const std::string& a, const std::string& b) { return sums[a] > sums[b]; });
+    const std::vector<std::string> kinds = merge_kinds(share.runs, times, most);
     const Scale scale = seconds_scale(most);
     Figure figure = new_figure(input, "Time by kind of operation", share.title);
     figure.kind = FigureKind::bars;

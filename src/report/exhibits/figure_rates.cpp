@@ -14,7 +14,7 @@ namespace {
 
 Runs with_rates(const ExhibitInput& input) {
   const Runs runs = only(input.runs, [](const RunView& run) { return run.rate.has_value(); });
-  return newest(input.data, without_profiles(input.data, runs));
+  return in_order(newest(input.data, without_profiles(input.data, runs)));
 }
 
 Point point_of(double x, const Estimate& rate) {
@@ -53,13 +53,10 @@ const std::set<std::string_view>& work_fields() {
 // The network, and what else tells its work from that of the other runs.
 std::string work_name(const Data& data, const RunView& run, const Runs& runs) {
   std::string name = field_text(data, run, "model");
-  for (const std::string_view field : work_fields()) {
-    if (field == "model") continue;
+  for (const std::string_view field : {"settings", "batch", "image", "data", "samples", "classes",
+                                       "optimizer", "learning_rate", "normalisation", "variant"}) {
     const std::string text = field_text(data, run, field);
-    const bool differs = std::any_of(runs.begin(), runs.end(), [&](const RunView* other) {
-      return field_text(data, *other, field) != text;
-    });
-    if (differs && !text.empty()) name += ", " + text;
+    if (tells_apart(data, runs, field) && !text.empty()) name += ", " + text;
   }
   return name;
 }
@@ -147,7 +144,7 @@ std::vector<Figure> batch_sweep_figures(const ExhibitInput& input) {
 std::vector<Figure> samples_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
   const Runs runs = only(input.runs, [](const RunView& run) { return run.seconds.has_value(); });
-  const Runs shown = newest(input.data, without_profiles(input.data, runs));
+  const Runs shown = in_order(newest(input.data, without_profiles(input.data, runs)));
   for (const Share& share :
        split(input.data, shown, {"kind", "model"}, {"machine", "batch", "executor"})) {
     const Names names(input.data, share.runs, {"kind", "model"});

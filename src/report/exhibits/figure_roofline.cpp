@@ -19,13 +19,12 @@ constexpr const char* kReading =
 constexpr const char* kNoPoint = "n/a: no times of its own steps, or no measured roofs";
 
 Runs with_points(const ExhibitInput& input, Notes& notes) {
-  const Runs runs = newest(input.data, without_profiles(input.data, input.runs));
-  const Names names(input.data, runs);
+  const Runs runs = in_order(newest(input.data, without_profiles(input.data, input.runs)));
   return only(runs, [&](const RunView& run) {
     const std::optional<RooflinePoint> point = input.data.point(run);
     // What moves no byte or computes nothing has no place on logarithmic axes.
     const bool has_place = point && point->intensity() && point->flops > 0.0;
-    if (!has_place) notes.add(kNoPoint, names.of(run));
+    if (!has_place) notes.add(kNoPoint, run.executor());
     return has_place;
   });
 }
@@ -46,10 +45,7 @@ std::string label_of(const Data& data, const RunView& run, const Runs& runs) {
   std::string label = run.run.work.model;
   for (const std::string_view field : {"settings", "batch", "image"}) {
     const std::string text = field_text(data, run, field);
-    const bool differs = std::any_of(runs.begin(), runs.end(), [&](const RunView* other) {
-      return field_text(data, *other, field) != text;
-    });
-    if (differs && !text.empty()) label += ", " + text;
+    if (tells_apart(data, runs, field) && !text.empty()) label += ", " + text;
   }
   return label;
 }
@@ -149,6 +145,11 @@ constexpr TimeClass kTimeClasses[] = {{0.05, "5% of the time or more"},
                                       {0.01, "1% to 5% of the time"},
                                       {0.0, "less than 1% of the time"}};
 
+// A kernel that computes all layers is none of them.
+std::string layer_name(const StepTime& step) {
+  return step.phase.find('+') == std::string::npos ? step.layer : "several layers in one kernel";
+}
+
 void add_layers(Figure& figure, const std::vector<RooflinePoint>& layers) {
   double total = 0.0, unplaced_seconds = 0.0;
   std::size_t unplaced = 0;
@@ -196,7 +197,7 @@ std::vector<Figure> roofline_layers_figures(const ExhibitInput& input) {
     Figure figure = new_figure(input, "Layers under the roofs", names.of(*run));
     if (runs.size() == 1) figure = new_figure(input, "Layers under the roofs", "");
     add_layers(figure, points_of(input.data.store().steps(run->run.id), roofs.devices()[0].roofs,
-                                 Grouping::layer));
+                                 layer_name));
     draw_roofs(figure, roofs.devices());
     figure.caption = fmt::format(
         "{}, {}, {}, batch {}: every layer, its passes together, by FLOPs executed for each byte "

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -20,6 +21,9 @@ constexpr std::array<std::string_view, 16> kFields = {
 // What captions tell of work that all runs share.
 constexpr std::array<std::string_view, 7> kCommon = {
     "batch", "image", "data", "samples", "optimizer", "learning_rate", "machine"};
+
+// A footnote names no more series than that.
+constexpr std::size_t kMostNames = 4;
 
 using Fields = std::vector<std::string_view>;
 
@@ -45,14 +49,17 @@ Runs best_of(const Data& data, const Runs& runs, const Fields& left_out, Better&
               [&](const RunView& run) { return best.at(key_of(data, run, left_out)) == &run; });
 }
 
-// Whether runs differ in the field; in their threads only where one machine's runs do.
-bool tells_apart(const Data& data, const Runs& runs, std::string_view field) {
-  std::map<std::size_t, std::set<std::string>> values;
-  for (const RunView* run : runs) {
-    values[field == "threads" ? run->machine : 0].insert(field_text(data, *run, field));
-  }
-  return std::any_of(values.begin(), values.end(),
-                     [](const auto& each) { return each.second.size() > 1; });
+// Fields that come with the network and the command, and are told only where they differ among runs
+// that share these: images of one network, threads of one machine.
+std::string context_of(const Data& data, const RunView& run, std::string_view field) {
+  if (field == "threads") return field_text(data, run, "machine");
+  static constexpr std::array<std::string_view, 8> kComeAlong = {
+      "image",     "data",          "samples",       "classes",
+      "optimizer", "learning_rate", "normalisation", "variant"};
+  const bool comes_along =
+      std::find(kComeAlong.begin(), kComeAlong.end(), field) != kComeAlong.end();
+  if (!comes_along) return {};
+  return field_text(data, run, "model") + "\n" + field_text(data, run, "command");
 }
 
 // Letters, digits and hyphens.
@@ -67,6 +74,9 @@ std::string slug(std::string_view text) {
       name += '-';
     }
   }
+  // It becomes a file's name.
+  constexpr std::size_t kMostLetters = 60;
+  name.resize(std::min(name.size(), kMostLetters));
   while (!name.empty() && name.back() == '-') name.pop_back();
   return name;
 }
@@ -111,6 +121,16 @@ std::vector<Share> in_pieces(const Share& share, const SeriesCount& count) {
 }
 
 }  // namespace
+
+bool tells_apart(const Data& data, const Runs& runs, std::string_view field) {
+  std::map<std::string, std::string> values;
+  for (const RunView* run : runs) {
+    const std::string value = field_text(data, *run, field);
+    const auto [known, fresh] = values.emplace(context_of(data, *run, field), value);
+    if (!fresh && known->second != value) return true;
+  }
+  return false;
+}
 
 std::string field_text(const Data& data, const RunView& run, std::string_view field) {
   const Work& work = run.run.work;
@@ -186,24 +206,46 @@ std::string Names::of(const RunView& run) const {
 }
 
 void Notes::add(const RunView& run, const std::string& name) {
-  for (const Finding& flag : flags_of(*data_, run)) add(footnote_of(flag), name);
+  for (const Finding& flag : flags_of(*data_, run)) {
+    // Data are replaced in different ways; of other flags one sentence serves all.
+    add(flag.name == kSubstituted ? flag.name + flag.evidence : flag.name, footnote_of(flag), name);
+  }
 }
 
-void Notes::add(const std::string& note, const std::string& name) {
+void Notes::add(const std::string& note, const std::string& name) { add(note, note, name); }
+
+void Notes::add(const std::string& key, const std::string& note, const std::string& name) {
   auto found = std::find_if(notes_.begin(), notes_.end(),
-                            [&](const auto& known) { return known.first == note; });
+                            [&](const Note& known) { return known.key == key; });
   if (found == notes_.end()) {
-    notes_.push_back({note, {}});
+    notes_.push_back({key, note, {}});
     found = std::prev(notes_.end());
   }
-  std::vector<std::string>& names = found->second;
+  std::vector<std::string>& names = found->names;
   if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
 void Notes::write(Figure& figure) const {
-  for (const auto& [note, names] : notes_) {
-    figure.notes.push_back(fmt::format("{} ({}).", note, joined(names, "; ")));
+  for (const Note& note : notes_) {
+    std::vector<std::string> names = note.names;
+    const std::size_t more = names.size() > kMostNames ? names.size() - kMostNames : 0;
+    names.resize(names.size() - more);
+    figure.notes.push_back(
+        fmt::format("{} ({}{}).", note.text, joined(names, "; "),
+                    more == 0 ? std::string() : fmt::format("; and {} more", more)));
   }
+}
+
+Runs in_order(const Runs& runs) {
+  std::map<std::string, std::size_t> models;
+  for (const RunView* run : runs) models.emplace(run->run.work.model, models.size());
+  Runs sorted = runs;
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const RunView* a, const RunView* b) {
+    const Work &one = a->run.work, &other = b->run.work;
+    return std::tuple(models.at(one.model), one.batch, a->machine) <
+           std::tuple(models.at(other.model), other.batch, b->machine);
+  });
+  return sorted;
 }
 
 Runs newest(const Data& data, const Runs& runs) {

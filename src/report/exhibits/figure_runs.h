@@ -25,6 +25,10 @@ inline constexpr std::size_t kMostSeries = 12;
 // "variant", "threads", "command", "normalisation". Empty: the run has none.
 [[nodiscard]] std::string field_text(const Data& data, const RunView& run, std::string_view field);
 
+// Whether names of these runs must tell the field: where runs differ in it, and for fields that
+// come with a network (images, classes, data) where runs of one network do.
+[[nodiscard]] bool tells_apart(const Data& data, const Runs& runs, std::string_view field);
+
 // The options of the model: "filters=8,16,kernel=3" has two.
 [[nodiscard]] std::map<std::string, std::string> settings_of(const Work& work);
 
@@ -56,8 +60,14 @@ class Notes {
   void write(Figure& figure) const;
 
  private:
+  struct Note {
+    std::string key, text;
+    std::vector<std::string> names;
+  };
+  void add(const std::string& key, const std::string& note, const std::string& name);
+
   const Data* data_;
-  std::vector<std::pair<std::string, std::vector<std::string>>> notes_;
+  std::vector<Note> notes_;
 };
 
 // Runs with something to show.
@@ -70,6 +80,8 @@ template <typename Condition>
   return kept;
 }
 
+// By network, in the order of their first runs, then from the smallest batch on.
+[[nodiscard]] Runs in_order(const Runs& runs);
 // Of runs that repeat each other (same work, executor, machine and learning rate) the newest.
 [[nodiscard]] Runs newest(const Data& data, const Runs& runs);
 // The same, and of configurations that differ by the batch alone the one with the largest.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kWide = 30.0;
 // Points of all series of a figure together, and of one of them.
-constexpr std::size_t kMostPoints = 6000, kMostOfOne = 1500;
+constexpr std::size_t kMostPoints = 4000, kMostOfOne = 1500;
 
 // Spans of one track below `threshold` with gaps below it become one, named by their number and
 // coloured as most of their time.

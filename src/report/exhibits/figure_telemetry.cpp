@@ -107,6 +107,7 @@ void draw(const ExhibitInput& input, const QuantityKind& kind, const std::vector
       std::vector<Point> points = points_of(each.readings, sensor);
       if (points.empty()) continue;
       for (const Point& point : points) most = std::max(most, point.y);
+      for (Point& point : points) point.x -= each.readings.front().at_seconds;
       longest = std::max(longest, points.back().x);
       Series& series = series_named(figure, name + ", " + sensor.of, SeriesStyle::line);
       series.points = thinned(std::move(points), kMostReadings);
@@ -128,7 +129,7 @@ void draw(const ExhibitInput& input, const QuantityKind& kind, const std::vector
       point.y = rounded(point.y * factor, 4);
     }
   }
-  figure.x = {.title = "time since the run began", .unit = time.unit};
+  figure.x = {.title = "time since the first reading", .unit = time.unit};
   figure.y = {.title = kind.axis, .unit = *kind.unit == '\0' ? bytes.unit : kind.unit, .low = 0.0};
   if (figure.y.unit == "%") figure.y.high = 100.0;
   figure.caption =

@@ -117,11 +117,32 @@ std::vector<std::int64_t> positions_of(const std::map<std::int64_t, std::int64_t
   return positions;
 }
 
+using Bytes = std::map<std::string, std::map<std::int64_t, std::int64_t>>;
+
+// Owners that never have more than `least` bytes become one.
+void join_small(Bytes& bytes, std::vector<std::string>& categories, double least) {
+  std::map<std::int64_t, std::int64_t> small;
+  const auto is_small = [&](const std::string& category) {
+    return std::all_of(bytes[category].begin(), bytes[category].end(), [&](const auto& entry) {
+      return static_cast<double>(entry.second) < least;
+    });
+  };
+  const auto first = std::stable_partition(categories.begin(), categories.end(),
+                                           [&](const auto& each) { return !is_small(each); });
+  for (auto category = first; category != categories.end(); ++category) {
+    for (const auto& [step, amount] : bytes[*category]) small[step] += amount;
+  }
+  categories.erase(first, categories.end());
+  if (small.empty()) return;
+  categories.push_back("others");
+  bytes["others"] = std::move(small);
+}
+
 Figure memory_timeline(const ExhibitInput& input, const RunView& run, const std::string& what) {
   Figure figure = new_figure(input, "What lives in memory", what);
   figure.kind = FigureKind::area;
   std::map<std::int64_t, std::int64_t> totals;
-  std::map<std::string, std::map<std::int64_t, std::int64_t>> bytes;
+  Bytes bytes;
   std::vector<std::string> categories;
   for (const LiveEntry& entry : input.data.store().live_bytes(run.run.id)) {
     totals[entry.step] += entry.bytes;
@@ -138,6 +159,7 @@ Figure memory_timeline(const ExhibitInput& input, const RunView& run, const std:
       where = fmt::format("step {} ({} {}, {})", step.index, step.layer, step.ops, step.phase);
     }
   }
+  join_small(bytes, categories, static_cast<double>(peak->second) / 100.0);
   const Scale scale = bytes_scale(static_cast<double>(peak->second));
   const std::vector<std::int64_t> positions = positions_of(totals);
   for (const std::string& category : categories) {
