@@ -45,21 +45,6 @@ double rank_correlation(std::span<const TrendPoint> points) {
 
 }  // namespace
 
-Estimate ratio_of(const Estimate& a, const Estimate& b) {
-  Estimate ratio;
-  ratio.value = a.value / b.value;
-  ratio.samples = std::min(a.samples, b.samples);
-  const auto distance = [](double end, double value) {
-    return end > 0.0 && value > 0.0 ? std::log(end / value) : 0.0;
-  };
-  // What moves A up or B down moves the ratio up; both do so independently.
-  ratio.low =
-      ratio.value * std::exp(-std::hypot(distance(a.low, a.value), distance(b.high, b.value)));
-  ratio.high =
-      ratio.value * std::exp(std::hypot(distance(a.high, a.value), distance(b.low, b.value)));
-  return ratio;
-}
-
 Estimate geometric_mean(std::span<const double> values) {
   ensure(!values.empty(), "a mean needs values");
   double sum = 0.0;

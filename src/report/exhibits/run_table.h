@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "report/analysis/estimates.h"
 #include "report/analysis/ratios.h"
 #include "report/exhibits.h"
 
