@@ -98,8 +98,8 @@ TEST_F(ReportFigureRows, MemoryIsPlannedBesideMeasured) {
   ASSERT_EQ(figures.size(), 2U);
   const Figure& figure = figures[0];
   ASSERT_EQ(figure.x.categories.size(), 4U);
-  EXPECT_EQ(figure.x.categories[0], "native, desk: planned");
-  EXPECT_EQ(figure.x.categories[1], "native, desk: measured");
+  EXPECT_EQ(figure.x.categories[0], "planned: native, desk");
+  EXPECT_EQ(figure.x.categories[1], "measured: native, desk");
   EXPECT_EQ(figure.y.unit, "MiB");
   const double planned = 1'300'264.0 + 56'000.0 * 64.0;
   const double mib = 1024.0 * 1024.0;

@@ -92,13 +92,13 @@ TEST_F(ReportFigures, AllAreWholeAndNotTooFull) {
       EXPECT_TRUE(figure.title.starts_with("The study's title"));
       EXPECT_FALSE(figure.caption.empty());
       EXPECT_FALSE(figure.empty());
-      if (kind.name != "network") EXPECT_FALSE(figure.runs.empty());
+      EXPECT_EQ(figure.runs.empty(), kind.name == "network");
       std::size_t drawn = 0;
       for (const Series& series : figure.series) {
         drawn += series.style != SeriesStyle::roof;
         for (const Point& point : series.points) {
           EXPECT_TRUE(std::isfinite(point.x) && std::isfinite(point.y)) << series.name;
-          if (figure.y.logarithmic) EXPECT_GT(point.y, 0.0) << series.name;
+          EXPECT_TRUE(point.y > 0.0 || !figure.y.logarithmic) << series.name;
           if (figure.kind != FigureKind::bars) continue;
           EXPECT_LT(point.x, static_cast<double>(figure.x.categories.size()));
         }
@@ -246,14 +246,14 @@ TEST_F(ReportFigures, RoofsMeetAtTheRidgeAndStayInTheFrame) {
   const Data data(store_);
   const Figure figure = make(data, "roofline", runs_of(data, {"speed"})).at(0);
   // 100 GFLOP/s over 20 GB/s, 10 TFLOP/s over 1 TB/s.
-  const Point cpu = series_named(figure, "desk, cpu: memory 20 GB/s").points.back();
+  const Point cpu = series_named(figure, "memory 20 GB/s").points.back();
   EXPECT_DOUBLE_EQ(cpu.x, 5.0);
   EXPECT_DOUBLE_EQ(cpu.y, 100.0);
-  const Point gpu = series_named(figure, "server, cuda:0: memory 1 TB/s").points.back();
+  const Point gpu = series_named(figure, "memory 1 TB/s").points.back();
   EXPECT_DOUBLE_EQ(gpu.x, 10.0);
   EXPECT_DOUBLE_EQ(gpu.y, 10e3);
   // The flat roof begins where the fastest memory meets it.
-  const Series& flat = series_named(figure, "server, cuda:0: fp32 10 TFLOP/s");
+  const Series& flat = series_named(figure, "fp32 10 TFLOP/s");
   EXPECT_DOUBLE_EQ(flat.points.front().x, std::max(*figure.x.low, 10e12 / 4e12));
   EXPECT_DOUBLE_EQ(flat.points.back().x, *figure.x.high);
   int roofs = 0;

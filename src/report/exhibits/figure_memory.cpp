@@ -124,8 +124,8 @@ Figure memory_figure(const ExhibitInput& input, const Share& share, bool host_be
         stacks_of(input.data.store().memory(run->run.id), host_beside ? "cpu" : own);
     if (stacks.planned.empty() && stacks.measured.empty()) continue;
     const std::string name = names.of(*run);
-    if (!host_beside) add_stack(figure, name + ": planned", stacks.planned);
-    add_stack(figure, name + (host_beside ? "" : ": measured"), stacks.measured);
+    if (!host_beside) add_stack(figure, "planned: " + name, stacks.planned);
+    add_stack(figure, (host_beside ? "" : "measured: ") + name, stacks.measured);
     most = std::max({most, total_of(stacks.planned), total_of(stacks.measured)});
     notes.add(*run, name);
     rests_on(figure, *run);
