@@ -23,7 +23,7 @@ constexpr std::array<Owner, 19> kGroups = {{{"parameter", "parameters"},
                                             {"activation", "activations"},
                                             {"input", "input"},
                                             {"peer tensors", "peer: tensors"},
-                                            {"peer process", "peer: process"},
+                                            {"peer process", "peer: beyond tensors"},
                                             {"libraries", "libraries and driver"},
                                             {"generated code", "libraries and driver"},
                                             {"context", "libraries and driver"},
@@ -88,7 +88,7 @@ Stacks stacks_of(const std::vector<MemoryEntry>& entries, const std::string& dev
   stacks.measured.insert(stacks.measured.end(), others.begin(), others.end());
   // The allocator's blocks hold the tensors.
   if (allocator > tensors) {
-    stacks.measured.emplace_back("peer: allocator beyond tensors", allocator - tensors);
+    add_to(stacks.measured, "peer: beyond tensors", allocator - tensors);
   }
   return stacks;
 }

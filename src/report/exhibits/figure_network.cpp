@@ -201,7 +201,8 @@ void name_layers(Figure& figure) {
     return node.id.size() + node.title.size() + 2 <= kRoom;
   });
   for (Node& node : figure.nodes) {
-    if (fit && node.id != "input") node.title = node.id + ": " + node.title;
+    if (fit && node.id != "input" && node.id != node.title)
+      node.title = node.id + ": " + node.title;
   }
 }
 

@@ -191,7 +191,7 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
 std::vector<Figure> operations_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
   KindTimes times;
-  const Runs runs = only(newest(input.data, input.runs), [&](const RunView& run) {
+  const Runs runs = only(in_order(newest(input.data, input.runs)), [&](const RunView& run) {
     times[&run] = seconds_by_kind(input.data, run);
     return !times[&run].empty();
   });
