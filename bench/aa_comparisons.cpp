@@ -1,7 +1,7 @@
 // How often does a comparison err? The same training step is measured twice, as two candidates that
 // take turns as those of 'ridgeline bench' do, and the verdict is asked for: "faster" or "slower"
 // is then a false alarm. In a second series B spins after each step, for a share of the time that
-// the step has just taken: that must be found.
+// steps take: that must be found.
 //
 //   aa_comparisons [COMPARISONS [SLOW_DOWN [SECONDS [BATCH]]]]     default 100 0.05 4 64
 //
@@ -60,7 +60,8 @@ class Candidate {
     runner_.write_batch(first);
   }
 
-  // One step, and then for a share of its time nothing useful.
+  // One step, and then for a share of the time that steps take now nothing useful. Now: the median
+  // of the last ones, since a share of one that was interrupted would be another kind of slow-down.
   double step(double spin_share) {
     const Clock::time_point start = Clock::now();
     Session& session = runner_.session();
@@ -71,14 +72,22 @@ class Candidate {
                             .valid_rows = batch_};
     session.run(plan_);
     ++done_;
-    const double enough = (1.0 + spin_share) * seconds_since(start);
-    double seconds = seconds_since(start);
-    while (spin_share > 0.0 && seconds < enough) seconds = seconds_since(start);
-    return seconds;
+    const double seconds = seconds_since(start);
+    if (spin_share == 0.0) return seconds;
+    last_.push_back(seconds);
+    if (last_.size() > kLast) last_.erase(last_.begin());
+    const double enough = seconds + spin_share * median_of(last_);
+    // On all threads, as the step has it: one that sleeps would lose its core to other programs.
+    parallel([&](int, int) {
+      while (seconds_since(start) < enough) continue;
+    });
+    return seconds_since(start);
   }
 
  private:
+  static constexpr std::size_t kLast = 15;
   std::int64_t batch_, done_ = 0;
+  std::vector<double> last_;  // steps without what comes after them
   StepRunner runner_;
   Session::PlanId plan_ = 0;
 };
