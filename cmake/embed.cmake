@@ -1,14 +1,21 @@
-# Writes OUTPUT, a C++ file that holds FILES (a |-separated list of paths relative to SOURCE_DIR) as text, so that the
-# program needs no files beside it.
+# Writes OUTPUT, a C++ file that holds FILES as text, so that the program needs no files beside it. FILES is a |-separated
+# list of paths relative to SOURCE_DIR, which are the names too, and of NAME=PATH for files from elsewhere.
 string(REPLACE "|" ";" files "${FILES}")
 set(entries "")
-foreach(name IN LISTS files)
+foreach(file IN LISTS files)
+  if(file MATCHES "^([^=]+)=(.+)$")
+    set(name "${CMAKE_MATCH_1}")
+    set(path "${CMAKE_MATCH_2}")
+  else()
+    set(name "${file}")
+    set(path "${SOURCE_DIR}/${file}")
+  endif()
   # Read as hexadecimal digits: CMake lists would mangle brackets and semicolons.
-  file(READ "${SOURCE_DIR}/${name}" digits HEX)
+  file(READ "${path}" digits HEX)
   string(REGEX REPLACE "(................................)" "\\1\n" digits "${digits}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\\\x\\1" digits "${digits}")
   string(REGEX REPLACE "\n" "\"\n\"" digits "${digits}")
-  file(SIZE "${SOURCE_DIR}/${name}" size)
+  file(SIZE "${path}" size)
   string(APPEND entries "{\"${name}\", std::string_view(\n\"${digits}\", ${size})},\n")
 endforeach()
 file(WRITE "${OUTPUT}.new" "#include \"base/embedded.h\"

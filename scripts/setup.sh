@@ -6,12 +6,12 @@ build_packages=(
   libdnnl-dev libhwy-dev libcli11-dev libfmt-dev nlohmann-json3-dev
   zlib1g-dev libjpeg62-turbo-dev libpng-dev libcurl4-openssl-dev libarchive-dev
   libsqlite3-dev libtomlplusplus-dev
-  dataset-fashion-mnist
+  node-d3 gnuplot-nox dataset-fashion-mnist
 )
 test_packages=(
   libgtest-dev libbenchmark-dev clang-format
   python3 python3-torch python3-torchvision python3-numpy libopenblas0-pthread
-  tar xz-utils
+  tar xz-utils chromium chromium-driver python3-selenium
 )
 
 fail() {

@@ -84,6 +84,7 @@ int run(int argc, char** argv) {
   add_env(program, action);
   add_roofline(program, action);
   add_store(program, action);
+  add_report(program, action);
   check_command(program, argc, argv);
   try {
     program.parse(argc, argv);

@@ -93,6 +93,9 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
   numbers_["setup_seconds"] = trainer.setup_seconds();
   numbers_["learning_rate"] = config.learning_rate;
   if (config.target_accuracy) numbers_["target_accuracy"] = *config.target_accuracy;
+  if (data.test.count() > 0) {
+    numbers_["test_samples"] = static_cast<double>(data.test.count());
+  }
   numbers_["training_flops"] = static_cast<double>(plan.work().flops);
   numbers_["parameters"] = static_cast<double>(count_parameters(trainer.runner().parameters()));
   numbers_["planned_bytes"] = static_cast<double>(session.state_bytes() + session.scratch_bytes());

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lab/memory_ledger.h"
+#include "lab/peers/peer_name.h"
 #include "lab/roofline/stored.h"
 #include "lab/stats/summary.h"
 
@@ -111,6 +113,18 @@ std::string machine_name(const EnvironmentRecord& environment) {
   std::string name = environment.gpus.empty() ? environment.cpu : environment.gpus;
   if (name.empty()) name = environment.host;
   return name.empty() ? "unknown machine" : name;
+}
+
+// What the study's file says; its name alone where this program cannot read it.
+study::Definition definition_of(const StudyRecord& record) {
+  study::Definition definition;
+  try {
+    definition = study::parse_study(record.definition, record.name).definition;
+  } catch (const Error&) {
+    definition.title = record.name;
+  }
+  definition.name = record.name;
+  return definition;
 }
 
 bool is_sensor_of_device(const std::string& name) { return name.starts_with("gpu_"); }
@@ -233,8 +247,7 @@ void Data::read_studies() {
     const auto [place, fresh] = places.try_emplace(record.name, studies_.size());
     if (fresh) {
       studies_.emplace_back();
-      studies_.back().definition.name = record.name;
-      studies_.back().definition.title = record.name;
+      studies_.back().definition = definition_of(record);
     }
     StudyView& study = studies_[place->second];
     study.records.push_back(record);
@@ -318,10 +331,10 @@ std::optional<double> Data::device_memory_bytes(const RunView& run) const {
 }
 
 std::optional<double> Data::process_memory_bytes(const RunView& run) const {
-  // What a peer's process has is told in its peak; sensors see ours.
-  if (run.run.executor.backend.find('-') != std::string::npos) {
-    return run.run.executor.device == "cpu" ? number_of(run.run, "peak_memory_bytes")
-                                            : std::nullopt;
+  // Sensors see our process; what a peer's has is told in its ledger.
+  if (is_peer(run.run.executor.backend)) {
+    const auto bytes = bytes_of(store_.memory(run.run.id), "cpu", "peer process");
+    return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
   }
   if (const auto rss = sensor(run, "rss_bytes")) return rss->high;
   return std::nullopt;

@@ -49,15 +49,15 @@ using Block = std::variant<Paragraph, Listing, Notice, Judgement, Table, Figure>
 struct Section {
   std::string id;  // unique in the document: letters, digits, hyphens
   std::string title;
-  std::vector<Block> blocks;
-  std::vector<Section> sections;
+  std::vector<Block> blocks = {};
+  std::vector<Section> sections = {};
 };
 
 struct Document {
   std::string title, subtitle;
   std::string generated;  // UTC, ISO 8601
   std::string program;    // name, version, revision
-  std::vector<Section> sections;
+  std::vector<Section> sections = {};
 };
 
 }  // namespace ridgeline::report

@@ -35,7 +35,7 @@ struct FigureKindEntry {
 [[nodiscard]] std::span<const FigureKindEntry> figure_kinds();
 
 // The footnotes that a cell of the run needs wherever it stands: substitutes for data, findings
-// that change how its number must be read.
-void mark(Table& table, Cell& cell, const RunView& run);
+// that change how its number must be read (flags.h).
+void mark(const Data& data, Table& table, Cell& cell, const RunView& run);
 
 }  // namespace ridgeline::report

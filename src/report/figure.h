@@ -20,7 +20,7 @@ enum class FigureKind {
 };
 
 struct Axis {
-  std::string title;
+  std::string title = {};
   std::string unit = {};
   bool logarithmic = false;
   std::optional<double> low = {}, high = {};  // else from the data
@@ -30,7 +30,8 @@ struct Axis {
 struct Point {
   double x = 0.0, y = 0.0;
   std::optional<double> low = {}, high = {};  // interval of y
-  std::string label = {};                     // shown beside it or when pointed at
+  std::string label = {};                     // shown beside it and when pointed at
+  std::string detail = {};                    // shown only when pointed at
 };
 
 enum class SeriesStyle {
@@ -70,17 +71,17 @@ struct Edge {
 
 struct Figure {
   std::string id;  // unique in the document, a file name: letters, digits, hyphens
-  std::string title, caption;
+  std::string title, caption = {};
   FigureKind kind = FigureKind::xy;
-  Axis x, y;
+  Axis x = {}, y = {};
   bool stacked = false;     // bars on top of each other
   bool horizontal = false;  // bars to the right: for long names
-  std::vector<Series> series;
-  std::vector<Span> spans;
-  std::vector<Node> nodes;
-  std::vector<Edge> edges;
-  std::vector<std::string> notes;  // footnotes, as a table has them
-  std::vector<RunId> runs;         // what it rests on
+  std::vector<Series> series = {};
+  std::vector<Span> spans = {};
+  std::vector<Node> nodes = {};
+  std::vector<Edge> edges = {};
+  std::vector<std::string> notes = {};  // footnotes, as a table has them
+  std::vector<RunId> runs = {};         // what it rests on
 
   // Whether there is anything to draw.
   [[nodiscard]] bool empty() const;

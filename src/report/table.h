@@ -31,8 +31,8 @@ struct Table {
   std::string title;    // "Throughput by model and environment"
   std::string caption;  // what to know to read it; may be empty
   std::vector<TableColumn> columns;
-  std::vector<std::vector<Cell>> rows;  // each with one cell a column
-  std::vector<std::string> notes;       // footnotes: substitutes, unlike work, why n/a
+  std::vector<std::vector<Cell>> rows = {};  // each with one cell a column
+  std::vector<std::string> notes = {};       // footnotes: substitutes, unlike work, why n/a
 };
 
 // The index of the note, which is added where the table does not have it yet.

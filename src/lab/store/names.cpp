@@ -64,6 +64,7 @@ constexpr std::array kNumberNames = {
     RegisteredName{"learning_rate", "", "Of the optimizer when training began"},
     RegisteredName{"first_loss", "", "Of the first iteration"},
     RegisteredName{"final_loss", "", "Of the last epoch, mean over its samples"},
+    RegisteredName{"test_samples", "samples", "That accuracies of the test set are made from"},
     RegisteredName{"final_test_accuracy", "share", "After the last epoch"},
     RegisteredName{"best_test_accuracy", "share", "Of all epochs"},
     RegisteredName{"target_accuracy", "share", "Asked for: training ends when a test reaches it"},

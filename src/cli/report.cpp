@@ -1,0 +1,149 @@
+// ridgeline report: the store as a page, a paper's tables and figures.
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "report/files.h"
+#include "report/make_document.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using report::WrittenFile;
+using report::WrittenReport;
+using Json = nlohmann::ordered_json;
+
+struct ReportOptions {
+  std::string store = "ridgeline.db";
+  std::string out = "report";
+  std::vector<std::string> studies;
+  std::string title;
+  std::vector<std::string> formats = {"html", "markdown", "latex", "csv", "svg", "png"};
+  bool json = false;
+};
+
+report::Document document_of(const ReportOptions& options) {
+  const Store store = Store::open_existing(options.store);
+  const report::Data data(store);
+  if (data.runs().empty()) {
+    bad_input(
+        "{}: holds no finished runs{}; 'ridgeline study quick' or 'ridgeline bench' make some",
+        options.store,
+        data.unfinished().empty()
+            ? std::string()
+            : fmt::format(", only {} interrupted or failed", data.unfinished().size()));
+  }
+  return make_document(data, {.title = options.title, .studies = options.studies});
+}
+
+std::int64_t total_bytes(const std::vector<WrittenFile>& files) {
+  std::int64_t bytes = 0;
+  for (const WrittenFile& file : files) bytes += file.bytes;
+  return bytes;
+}
+
+// Single files by name, those of a folder together.
+std::string text_of(const WrittenReport& report, const std::string& folder) {
+  TextTable table({"file", "size", ""}, "lrl");
+  for (const WrittenFile& file : report.files) {
+    if (file.name.find('/') == std::string::npos) {
+      table.add_row({folder + '/' + file.name, bytes_text(file.bytes),
+                     file.name == "index.html" ? "the page: open it in a browser" : ""});
+    }
+  }
+  const std::pair<std::string, std::string> folders[] = {
+      {"tables", fmt::format("{} tables", report.tables)},
+      {"figures", fmt::format("{} figures", report.figures)}};
+  for (const auto& [name, what] : folders) {
+    std::vector<WrittenFile> inside;
+    for (const WrittenFile& file : report.files) {
+      if (file.name.starts_with(name + '/')) inside.push_back(file);
+    }
+    if (inside.empty()) continue;
+    table.add_row({folder + '/' + name + '/', bytes_text(total_bytes(inside)),
+                   fmt::format("{} in {} files", what, inside.size())});
+  }
+  return table.text();
+}
+
+Json json_of(const WrittenReport& report, const std::string& folder) {
+  Json files = Json::array();
+  for (const WrittenFile& file : report.files) {
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}});
+  }
+  return {{"folder", folder},
+          {"files", files},
+          {"tables", report.tables},
+          {"figures", report.figures},
+          {"bytes", total_bytes(report.files)},
+          {"warnings", report.warnings}};
+}
+
+int run_report(const ReportOptions& options) {
+  const report::ReportFormats formats = report::formats_of(options.formats);
+  report::ReportFolder folder(options.out);
+  const InterruptGuard interrupt;
+  ProgressBar bar;
+  bar.show(0, 1, "reading");
+  const report::Document document = document_of(options);
+  WrittenReport written = report::write_report(
+      document, folder, formats, [&](std::size_t done, std::size_t total, const std::string& what) {
+        bar.show(static_cast<std::int64_t>(done), static_cast<std::int64_t>(total), what.c_str());
+        return !interrupt.raised();
+      });
+  bar.clear();
+  if (interrupt.raised()) {
+    message(fmt::format("ridgeline: interrupted; {} is as it was\n", options.out));
+    return 128 + interrupt.signal();
+  }
+  folder.commit();
+  std::string name = options.out;
+  while (name.size() > 1 && name.ends_with('/')) name.pop_back();
+  for (const std::string& warning : written.warnings) {
+    message(fmt::format("ridgeline: {}\n", warning));
+  }
+  print(options.json ? json_of(written, name).dump(2) + '\n' : text_of(written, name));
+  return written.failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& program, Action& action) {
+  auto options = std::make_shared<ReportOptions>();
+  CLI::App* command = program.add_subcommand(
+      "report", "Write what the store holds as a page, and as tables and figures for a paper");
+  command->add_option("--store", options->store, "The store to read")->capture_default_str();
+  command->add_option("--out", options->out, "Folder to write; a former report in it is replaced")
+      ->capture_default_str();
+  command
+      ->add_option("--study", options->studies,
+                   "Only these studies, by name; without it all studies and all other runs")
+      ->delimiter(',')
+      ->take_all();
+  command->add_option("--title", options->title, "Title of the report");
+  command
+      ->add_option(
+          "--format", options->formats,
+          "Any of html, markdown, latex, csv, svg, png, and pdf (vector figures for LaTeX)")
+      ->delimiter(',')
+      ->take_all()
+      ->capture_default_str();
+  command->add_flag("--json", options->json, "Tell what was written as JSON");
+  command->footer(
+      "The page is one file that needs no network. Figures as files need gnuplot.\n"
+      "Runs of other machines come into the store with 'ridgeline store import'.\n"
+      "Examples:\n"
+      "  ridgeline report\n"
+      "  ridgeline report --study environments --out paper --title \"Three machines\"\n"
+      "  ridgeline report --format html --out page\n"
+      "  ridgeline report --format latex,pdf,csv --out paper");
+  command->callback([options, &action] { action = [options] { return run_report(*options); }; });
+}
+
+}  // namespace ridgeline::cli

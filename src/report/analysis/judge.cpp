@@ -1,0 +1,164 @@
+#include "report/analysis/judge.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/analysis/judging.h"
+
+namespace ridgeline::report {
+namespace {
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+bool fits_one(const Data& data, const RunView& run, const std::string& field,
+              const std::string& value) {
+  std::string known;
+  if (field == "machine") {
+    known = data.machine_of(run).name;
+  } else if (field == "command") {
+    known = run.run.command;
+  } else if (field == "label") {
+    known = run.run.label;
+  } else {
+    known = run.word(field);
+  }
+  if (field == "device" && value == "gpu") return known != "cpu" && !known.empty();
+  return known == value || (field == "device" && known.starts_with(value + ":"));
+}
+
+// Why items of these parts were left out, each reason once.
+std::string reasons(const StudyView& study, const std::vector<std::string>& parts) {
+  std::vector<std::string> why;
+  for (const StudyItemRecord& item : study.items) {
+    if (item.status == ItemStatus::done || item.reason.empty()) continue;
+    const std::string part = item.key.substr(0, item.key.find('/'));
+    if (!parts.empty() && std::find(parts.begin(), parts.end(), part) == parts.end()) continue;
+    if (std::find(why.begin(), why.end(), item.reason) == why.end()) why.push_back(item.reason);
+  }
+  return list_text(why, 2);
+}
+
+std::string verdict_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::confirmed:
+      return "confirmed";
+    case Outcome::not_confirmed:
+      return "not confirmed";
+    case Outcome::undecided:
+      return "undecided";
+  }
+  return "undecided";
+}
+
+struct Test {
+  std::string_view name;
+  Answer (*answer)(const JudgeInput& input);
+};
+constexpr std::array<Test, 7> kTests = {{
+    {"faster", judge_faster},
+    {"speedup-varies", judge_speedup_varies},
+    {"speedup-grows", judge_speedup_grows},
+    {"efficiency-grows", judge_efficiency_grows},
+    {"throughput-grows", judge_throughput_grows},
+    {"bound", judge_bound},
+    {"same-accuracy", judge_same_accuracy},
+}};
+
+}  // namespace
+
+bool fits(const Data& data, const RunView& run, const std::string& condition) {
+  if (condition.empty()) return true;
+  const std::vector<std::string> parts = split(condition, ',');
+  return std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) return false;
+    const std::vector<std::string> values = split(part.substr(equals + 1), '|');
+    return std::any_of(values.begin(), values.end(), [&](const std::string& value) {
+      return fits_one(data, run, part.substr(0, equals), value);
+    });
+  });
+}
+
+Answer not_measured(const std::string& what) {
+  Answer answer;
+  answer.evidence.say("Not measured here: " + what + ".");
+  return answer;
+}
+
+bool is_of_networks(const std::string& axis) {
+  return axis == "training_flops" || axis == "forward_flops" || axis == "parameters";
+}
+
+std::optional<double> axis_place(const RunView& run, const std::string& axis) {
+  const std::optional<double> value = run.number(axis);
+  if (!value || (axis != "training_flops" && axis != "forward_flops")) return value;
+  if (run.run.work.batch < 1) return std::nullopt;
+  return *value / static_cast<double>(run.run.work.batch);
+}
+
+std::string axis_words(const std::string& axis) {
+  if (axis == "training_flops") return "the FLOPs of a sample";
+  if (axis == "parameters") return "the number of parameters";
+  if (axis == "samples") return "the size of the data set";
+  if (axis == "batch") return "the batch";
+  if (axis == "image") return "the size of the image";
+  std::string words = axis;
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return "the " + words;
+}
+
+std::string axis_value(const std::string& axis, double value) {
+  if (axis == "training_flops") return rate_words(value, "FLOP") + " a sample";
+  if (axis == "parameters") return number_text(value) + " parameters";
+  if (axis == "samples") return number_text(value, 6) + " samples";
+  std::string words = axis;
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words + " " + number_text(value, 6);
+}
+
+Judgement judge(const Data& data, Ratios& ratios, const StudyView& study,
+                const study::Hypothesis& hypothesis) {
+  const auto test = std::find_if(kTests.begin(), kTests.end(),
+                                 [&](const Test& each) { return each.name == hypothesis.test; });
+  ensure(test != kTests.end(), "nobody knows the test '{}' of hypothesis '{}'", hypothesis.test,
+         hypothesis.id);
+  std::vector<const RunView*> runs;
+  for (const RunView* run : study.runs) {
+    const std::vector<std::string>& parts = hypothesis.parts;
+    if (parts.empty() || std::find(parts.begin(), parts.end(), run->part) != parts.end()) {
+      runs.push_back(run);
+    }
+  }
+  runs = newest_of(runs);
+  Wording wording(runs);
+  Answer answer = runs.empty() ? not_measured("none of its runs was made")
+                               : test->answer({.data = data,
+                                               .ratios = ratios,
+                                               .hypothesis = hypothesis,
+                                               .runs = std::move(runs),
+                                               .wording = std::move(wording)});
+  if (answer.outcome == Outcome::undecided) {
+    const std::string why = reasons(study, hypothesis.parts);
+    if (!why.empty()) {
+      Prose left_out;
+      left_out.say("Left out were runs for this reason: " + why + ".");
+      answer.evidence.add(left_out);
+    }
+  }
+  return {.statement = hypothesis.statement,
+          .verdict = verdict_name(answer.outcome),
+          .pieces = answer.evidence.pieces()};
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,178 @@
+// Tests that a quantity grows along an axis.
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "report/analysis/judging.h"
+
+namespace ridgeline::report {
+namespace {
+
+// Runs that differ by the axis alone belong to one line; where the axis is a property of the
+// network (its FLOPs), the networks are what differs.
+std::string line_key(const RunView& run, const std::string& axis) {
+  Work work = run.run.work;
+  const bool of_network = is_of_networks(axis);
+  if (of_network) work.model = work.settings = work.image = "";
+  if (axis == "batch") {
+    work.batch = 0;
+    // Full-batch and synthetic data are as large as the batch.
+    work.data_samples = 0;
+  }
+  if (axis == "samples") work.data_samples = work.batch = 0;
+  if (axis == "image") work.image = "";
+  if (run.number(axis) && !run.word(axis).empty() && axis != "batch" && axis != "samples" &&
+      !of_network) {
+    work.settings = "";
+  }
+  const std::string rate = axis == "learning_rate" || !run.learning_rate
+                               ? std::string{}
+                               : number_text(*run.learning_rate);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.machine, run.executor(),
+                     run.run.executor.threads, run.run.command, work.kind, work.model,
+                     work.settings, work.batch, work.image, work.precision, work.optimizer,
+                     work.data, work.data_samples, work.variant, rate);
+}
+
+std::string line_title(const JudgeInput& input, const RunView& run, const std::string& axis) {
+  std::string title = is_of_networks(axis)
+                          ? run.executor()
+                          : fmt::format("{} with {}", run.run.work.model, run.executor());
+  if (input.data.machines().size() > 1) title += " on " + input.data.machine_of(run).name;
+  return title;
+}
+
+template <typename Value>
+std::vector<GrowthLine> lines_of(const JudgeInput& input, Value value_of) {
+  const std::string& axis = input.hypothesis.axis;
+  std::vector<std::string> order;
+  std::map<std::string, GrowthLine> lines;
+  for (const RunView* run : input.runs) {
+    if (!fits(input.data, *run, input.hypothesis.of)) continue;
+    const std::optional<double> at = axis_place(*run, axis);
+    const std::optional<Estimate> value = value_of(*run);
+    if (!at || !value) continue;
+    const std::string key = line_key(*run, axis);
+    GrowthLine& line = lines[key];
+    if (line.points.empty()) {
+      order.push_back(key);
+      line.name = line_title(input, *run, axis);
+    }
+    line.points.push_back({.at = *at,
+                           .value = *value,
+                           .runs = {run->run.id},
+                           .name = is_of_networks(axis) ? fmt::format("{}, {}", run->run.work.model,
+                                                                      axis_value(axis, *at))
+                                                        : axis_value(axis, *at)});
+  }
+  std::vector<GrowthLine> found;
+  for (const std::string& key : order) found.push_back(std::move(lines[key]));
+  return found;
+}
+
+struct JudgedLine {
+  const GrowthLine* line = nullptr;
+  Trend trend;
+};
+
+void tell_point(Prose& text, const TrendPoint& point, std::string (*number)(const Estimate&)) {
+  text.say(fmt::format("{} ({})", number(point.value), point.name), point.runs);
+}
+
+void tell_line(Prose& text, const JudgedLine& judged, std::string (*number)(const Estimate&)) {
+  const std::vector<TrendPoint>& points = judged.line->points;
+  if (!judged.line->name.empty()) text.say(judged.line->name + ": ");
+  text.say("from ");
+  tell_point(text, points.front(), number);
+  text.say(" to ");
+  tell_point(text, points.back(), number);
+  if (judged.trend.falls_at >= 0) {
+    const auto at = static_cast<std::size_t>(judged.trend.falls_at);
+    text.say(", but it falls from ");
+    tell_point(text, points[at], number);
+    text.say(" to ");
+    tell_point(text, points[at + 1], number);
+  }
+}
+
+}  // namespace
+
+Answer judge_growth(const std::vector<GrowthLine>& lines, const std::string& axis,
+                    const std::string& quantity, std::string (*number)(const Estimate& value)) {
+  constexpr std::size_t kShown = 4;
+  std::vector<GrowthLine> sorted;
+  for (GrowthLine line : lines) {
+    std::stable_sort(line.points.begin(), line.points.end(),
+                     [](const TrendPoint& a, const TrendPoint& b) { return a.at < b.at; });
+    if (line.points.size() > 1 && line.points.front().at < line.points.back().at) {
+      sorted.push_back(std::move(line));
+    }
+  }
+  if (sorted.empty()) {
+    return not_measured(
+        fmt::format("{} at more than one value of {}", quantity, axis_words(axis).substr(4)));
+  }
+  // Two batches of the same network differ by the batch alone; two networks by all they are.
+  const std::size_t fewest = is_of_networks(axis) ? 3 : 2;
+  std::map<Outcome, std::vector<JudgedLine>> judged;
+  std::vector<Outcome> outcomes;
+  for (const GrowthLine& line : sorted) {
+    const Trend trend = trend_of(line.points, fewest);
+    judged[trend.outcome].push_back({&line, trend});
+    outcomes.push_back(trend.outcome);
+  }
+  Answer answer;
+  answer.outcome = combined(outcomes);
+  const auto tell = [&](Outcome outcome, const std::string& head) {
+    const auto found = judged.find(outcome);
+    if (found == judged.end()) return;
+    Prose text;
+    text.say(sorted.size() == 1 ? sentence_case(head) + ": "
+                                : fmt::format("{} in {} of {} series: ", sentence_case(head),
+                                              found->second.size(), sorted.size()));
+    for (std::size_t i = 0; i < std::min(found->second.size(), kShown); ++i) {
+      if (i > 0) text.say("; ");
+      tell_line(text, found->second[i], number);
+    }
+    if (found->second.size() > kShown) {
+      text.say(fmt::format("; and {} more", found->second.size() - kShown));
+    }
+    text.say(".");
+    answer.evidence.add(text);
+  };
+  tell(Outcome::confirmed, quantity + " grows with " + axis_words(axis));
+  tell(Outcome::not_confirmed, quantity + " does not grow with " + axis_words(axis));
+  tell(Outcome::undecided,
+       fmt::format("no trend of {} along {} is shown, for the intervals are too wide or the values "
+                   "fewer than {}",
+                   quantity, axis_words(axis), fewest));
+  return answer;
+}
+
+Answer judge_throughput_grows(const JudgeInput& input) {
+  const auto lines = lines_of(input, [](const RunView& run) { return run.rate; });
+  return judge_growth(lines, input.hypothesis.axis, "the rate",
+                      [](const Estimate& value) { return estimate_text(value, "samples/s"); });
+}
+
+Answer judge_efficiency_grows(const JudgeInput& input) {
+  bool roofs = false;
+  const auto lines = lines_of(input, [&](const RunView& run) -> std::optional<Estimate> {
+    const std::optional<RooflinePoint> point = input.data.point(run);
+    if (!point || !point->efficiency() || !run.seconds) return std::nullopt;
+    roofs = true;
+    // The least time is fixed: the interval is that of the measured time.
+    const double share = *point->efficiency();
+    return Estimate{share, share * run.seconds->value / run.seconds->high,
+                    share * run.seconds->value / run.seconds->low, run.seconds->samples};
+  });
+  if (!roofs) return not_measured("ceilings or step times of these runs");
+  return judge_growth(lines, input.hypothesis.axis, "the share of the roof",
+                      [](const Estimate& value) {
+                        return fmt::format("{} [{}–{}]", percent_text(value.value),
+                                           percent_text(value.low), percent_text(value.high));
+                      });
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,31 @@
+#pragma once
+
+// Runs put together by what they did and where.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/data.h"
+
+namespace ridgeline::report {
+
+// Runs of the same work, in the order of the first of each.
+[[nodiscard]] std::vector<std::vector<const RunView*>> by_work(
+    const std::vector<const RunView*>& runs);
+
+// A machine's processor or one of its graphics processors.
+struct Place {
+  std::size_t machine = 0;
+  std::string device;
+  auto operator<=>(const Place&) const = default;
+};
+[[nodiscard]] Place place_of(const RunView& run);
+// "server cuda:0"; the machine alone where it has one device in the data, the device alone where
+// there is one machine.
+[[nodiscard]] std::string place_text(const Data& data, const Place& place);
+
+// The fastest of runs of the same work.
+[[nodiscard]] const RunView* fastest_of(const std::vector<const RunView*>& runs);
+
+}  // namespace ridgeline::report

@@ -1,0 +1,31 @@
+#include "report/analysis/text.h"
+
+namespace ridgeline::report {
+
+TextInput text_input(const Data& data, Ratios& ratios, const std::vector<const RunView*>& runs) {
+  std::vector<const RunView*> newest = newest_of(runs);
+  Wording wording(newest);
+  return {.data = data, .ratios = ratios, .runs = std::move(newest), .wording = std::move(wording)};
+}
+
+std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios,
+                                   const std::vector<const RunView*>& runs) {
+  const TextInput input = text_input(data, ratios, runs);
+  std::vector<Paragraph> paragraphs;
+  const auto add = [&](const char* name, const std::vector<Sentence>& sentences) {
+    const auto said = paragraph_of(sentences);
+    if (!said) return;
+    Paragraph paragraph{{{.text = std::string(name) + ". ", .runs = {}, .strong = true}}};
+    paragraph.pieces.insert(paragraph.pieces.end(), said->pieces.begin(), said->pieces.end());
+    paragraphs.push_back(std::move(paragraph));
+  };
+  add("Environments", environment_impact(input));
+  add("Executors", executor_differences(input));
+  add("Networks", model_differences(input));
+  add("Batch size", batch_effects(input));
+  add("Bottlenecks", bottlenecks(input));
+  add("Learning", learning(input));
+  return paragraphs;
+}
+
+}  // namespace ridgeline::report

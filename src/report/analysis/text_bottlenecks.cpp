@@ -1,0 +1,208 @@
+// What limits the runs.
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "report/analysis/places.h"
+#include "report/analysis/text.h"
+#include "report/flags.h"
+
+namespace ridgeline::report {
+namespace {
+
+struct Placed {
+  const RunView* run = nullptr;
+  RooflinePoint point;
+};
+
+std::vector<Placed> placed_runs(const TextInput& input) {
+  std::vector<Placed> found;
+  for (const RunView* run : input.runs) {
+    const std::optional<RooflinePoint> point = input.data.point(*run);
+    // Above a roof nothing is known but that something is wrong.
+    if (!point || point->bound == Bound::unknown || !point->efficiency()) continue;
+    if (*point->efficiency() > 1.0 + kRoofTolerance) continue;
+    found.push_back({run, *point});
+  }
+  return found;
+}
+
+std::string bound_words(Bound bound) {
+  switch (bound) {
+    case Bound::memory:
+      return "memory bandwidth";
+    case Bound::compute:
+      return "computing";
+    case Bound::launch:
+      return "starting kernels";
+    case Bound::data:
+      return "waiting for data";
+    case Bound::unknown:
+      break;
+  }
+  return "nothing known";
+}
+
+std::string run_words(const TextInput& input, const RunView& run) {
+  return fmt::format("{} with {} on {}", input.wording.work(run), run.executor(),
+                     place_text(input.data, place_of(run)));
+}
+
+Sentence bounds_sentence(const TextInput& input, const std::vector<Placed>& placed) {
+  if (placed.empty()) return std::nullopt;
+  std::map<Bound, std::vector<const RunView*>> bounds;
+  for (const Placed& each : placed) bounds[each.point.bound].push_back(each.run);
+  Prose text;
+  if (placed.size() == 1) {
+    const RooflinePoint& point = placed.front().point;
+    text.say(run_words(input, *placed.front().run), {placed.front().run->run.id});
+    text.say(
+        fmt::format(" is bound by {} for {} of its time and reaches {} of what its roofs "
+                    "allow.",
+                    bound_words(point.bound), percent_text(point.bound_share),
+                    percent_text(*point.efficiency())));
+    return text;
+  }
+  if (bounds.size() == 1) {
+    text.say("All ");
+    text.say(count_words(placed.size(), "run"), ids_of(bounds.begin()->second));
+    text.say(fmt::format(" under known roofs are bound by {} for the largest part of their time.",
+                         bound_words(bounds.begin()->first)));
+    return text;
+  }
+  text.say(fmt::format("Of {} under known roofs, ", count_words(placed.size(), "run")));
+  std::size_t told = 0;
+  for (const auto& [bound, runs] : bounds) {
+    if (told > 0) text.say(told + 1 == bounds.size() ? " and " : ", ");
+    text.say(fmt::format("{}", runs.size()), ids_of(runs));
+    text.say(fmt::format(" {} bound by {}", runs.size() == 1 ? "is" : "are", bound_words(bound)));
+    ++told;
+  }
+  text.say(", each for the largest part of its time.");
+  return text;
+}
+
+Sentence efficiency_sentence(const TextInput& input, const std::vector<Placed>& placed) {
+  if (placed.size() < 2) return std::nullopt;
+  const auto less = [](const Placed& a, const Placed& b) {
+    return *a.point.efficiency() < *b.point.efficiency();
+  };
+  const auto [least, most] = std::minmax_element(placed.begin(), placed.end(), less);
+  Prose text;
+  text.say("Of what the roofs allow they reach from ");
+  text.say(fmt::format("{} ({})", percent_text(*least->point.efficiency()),
+                       run_words(input, *least->run)),
+           {least->run->run.id});
+  text.say(" to ");
+  text.say(
+      fmt::format("{} ({})", percent_text(*most->point.efficiency()), run_words(input, *most->run)),
+      {most->run->run.id});
+  text.say(".");
+  return text;
+}
+
+// The kind of operation where the most time could be won.
+Sentence lost_sentence(const TextInput& input, const Placed& placed) {
+  const std::vector<StepTime> steps = input.data.store().steps(placed.run->run.id);
+  if (steps.size() < 3) return std::nullopt;
+  double all = 0.0, most = 0.0;
+  std::optional<RooflinePoint> worst;
+  for (const RooflinePoint& point : points_of(steps, input.data.roofs(*placed.run), Grouping::op)) {
+    all += point.seconds;
+    if (!point.least_seconds || point.seconds - *point.least_seconds <= most) continue;
+    most = point.seconds - *point.least_seconds;
+    worst = point;
+  }
+  if (!worst || all <= 0.0) return std::nullopt;
+  Prose text;
+  text.say("In ");
+  text.say(run_words(input, *placed.run), {placed.run->run.id});
+  text.say(fmt::format(", {} loses the most: {} of the steps' time at {} of its roofs.",
+                       worst->name, percent_text(worst->seconds / all),
+                       percent_text(*worst->least_seconds / worst->seconds)));
+  return text;
+}
+
+// On each device the run with the most work: that is where it pays to look.
+std::vector<Sentence> lost_sentences(const TextInput& input, const std::vector<Placed>& placed) {
+  std::map<Place, const Placed*> heaviest;
+  for (const Placed& each : placed) {
+    const Placed*& known = heaviest[place_of(*each.run)];
+    if (known == nullptr || each.point.work_flops > known->point.work_flops) known = &each;
+  }
+  std::vector<Sentence> sentences;
+  for (const auto& [place, each] : heaviest) sentences.push_back(lost_sentence(input, *each));
+  return sentences;
+}
+
+// Runs that had a loader, and how long they waited for it.
+Sentence data_sentence(const TextInput& input) {
+  std::vector<const RunView*> known, waiting;
+  const RunView* longest = nullptr;
+  for (const RunView* run : input.runs) {
+    const auto share = wait_share(*run);
+    if (!share) continue;
+    known.push_back(run);
+    if (*share > kLoaderShare) waiting.push_back(run);
+    if (longest == nullptr || *share > *wait_share(*longest)) longest = run;
+  }
+  if (known.empty()) return std::nullopt;
+  const std::string most = percent_text(*wait_share(*longest));
+  Prose text;
+  if (waiting.empty()) {
+    text.say("None of ");
+    text.say(count_words(known.size(), "run") + " with a loader", ids_of(known));
+    text.say(fmt::format(" waited for data for more than {} of its time.", most));
+    if (known.size() == 1) {
+      Prose one;
+      one.say(run_words(input, *longest), {longest->run.id});
+      one.say(fmt::format(" waited for data for {} of its time.", most));
+      return one;
+    }
+    return text;
+  }
+  text.say(fmt::format("Of {} with a loader, ", count_words(known.size(), "run")));
+  text.say(fmt::format("{} waited", waiting.size()), ids_of(waiting));
+  text.say(
+      fmt::format(" for data for more than {} of the time, {} the longest with {}: there the "
+                  "loader sets the speed, not the device.",
+                  percent_text(kLoaderShare), run_words(input, *longest), most));
+  return text;
+}
+
+// What profiles saw.
+Sentence breakdown_sentence(const TextInput& input) {
+  std::vector<std::pair<const RunView*, double>> kernels;
+  for (const RunView* run : input.runs) {
+    const auto kernel = run->number("breakdown_kernel_seconds"),
+               all = run->number("profiled_seconds");
+    if (kernel && all && *all > 0.0) kernels.emplace_back(run, *kernel / *all);
+  }
+  if (kernels.empty()) return std::nullopt;
+  Prose text;
+  text.say("In a profiled iteration the device computes during ");
+  for (std::size_t i = 0; i < std::min<std::size_t>(kernels.size(), 4); ++i) {
+    text.say(fmt::format("{}{} ({})", i == 0 ? "" : ", ", percent_text(kernels[i].second),
+                         run_words(input, *kernels[i].first)),
+             {kernels[i].first->run.id});
+  }
+  text.say(" of the time.");
+  return text;
+}
+
+}  // namespace
+
+std::vector<Sentence> bottlenecks(const TextInput& input) {
+  const std::vector<Placed> placed = placed_runs(input);
+  std::vector<Sentence> sentences = {bounds_sentence(input, placed),
+                                     efficiency_sentence(input, placed)};
+  for (Sentence& sentence : lost_sentences(input, placed)) {
+    sentences.push_back(std::move(sentence));
+  }
+  sentences.push_back(data_sentence(input));
+  sentences.push_back(breakdown_sentence(input));
+  return sentences;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,234 @@
+// What the same work takes elsewhere: on other machines and devices, by other executors.
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "report/analysis/estimates.h"
+#include "report/analysis/places.h"
+#include "report/analysis/text.h"
+
+namespace ridgeline::report {
+namespace {
+
+std::vector<RunId> runs_of(const Ratio& ratio) { return {ratio.of->run.id, ratio.than->run.id}; }
+
+const Ratio& least_of(const std::vector<Ratio>& ratios) {
+  return *std::min_element(ratios.begin(), ratios.end(),
+                           [](const Ratio& a, const Ratio& b) { return a.speedup < b.speedup; });
+}
+const Ratio& most_of(const std::vector<Ratio>& ratios) {
+  return *std::max_element(ratios.begin(), ratios.end(),
+                           [](const Ratio& a, const Ratio& b) { return a.speedup < b.speedup; });
+}
+
+std::size_t count_of(const std::vector<Ratio>& ratios, Verdict verdict) {
+  return static_cast<std::size_t>(std::count_if(
+      ratios.begin(), ratios.end(), [&](const Ratio& each) { return each.verdict == verdict; }));
+}
+
+// Between two devices: for each work that both did, the fastest of each against the other.
+struct DevicePair {
+  Place fast, slow;
+  std::vector<Ratio> ratios;
+};
+
+std::vector<DevicePair> device_pairs(const TextInput& input) {
+  std::map<std::pair<Place, Place>, std::vector<Ratio>> pairs;
+  for (const auto& alike : by_work(input.runs)) {
+    std::map<Place, std::vector<const RunView*>> places;
+    for (const RunView* run : alike) places[place_of(*run)].push_back(run);
+    for (const auto& [a, runs_a] : places) {
+      for (const auto& [b, runs_b] : places) {
+        if (!(a < b)) continue;
+        const RunView *best_a = fastest_of(runs_a), *best_b = fastest_of(runs_b);
+        if (best_a == nullptr || best_b == nullptr) continue;
+        if (const auto ratio = input.ratios.of(*best_a, *best_b)) pairs[{a, b}].push_back(*ratio);
+      }
+    }
+  }
+  std::vector<DevicePair> found;
+  for (auto& [places, ratios] : pairs) {
+    DevicePair pair{places.first, places.second, std::move(ratios)};
+    std::vector<double> values;
+    for (const Ratio& ratio : pair.ratios) values.push_back(ratio.speedup);
+    // The faster one in front.
+    if (geometric_mean(values).value < 1.0) {
+      std::swap(pair.fast, pair.slow);
+      for (Ratio& ratio : pair.ratios) ratio = *input.ratios.of(*ratio.than, *ratio.of);
+    }
+    found.push_back(std::move(pair));
+  }
+  return found;
+}
+
+// "41.2× [40–42] for resnet50 (batch 128)"
+std::string ratio_words(const TextInput& input, const Ratio& ratio) {
+  return fmt::format("{} for {}", times_text(ratio), input.wording.work(*ratio.of));
+}
+
+Sentence pair_sentence(const TextInput& input, const DevicePair& pair) {
+  const std::string fast = place_text(input.data, pair.fast),
+                    slow = place_text(input.data, pair.slow);
+  Prose text;
+  if (pair.ratios.size() == 1) {
+    const Ratio& ratio = pair.ratios.front();
+    if (ratio.verdict != Verdict::faster) return std::nullopt;
+    text.say(fmt::format("{} is ", fast));
+    text.say(fmt::format("{} as fast as {} for {}", times_text(ratio), slow,
+                         input.wording.work(*ratio.of)),
+             runs_of(ratio));
+    text.say(fmt::format(" ({} against {}).", ratio.of->executor(), ratio.than->executor()));
+    return text;
+  }
+  const std::size_t faster = count_of(pair.ratios, Verdict::faster),
+                    slower = count_of(pair.ratios, Verdict::slower);
+  if (faster == 0) return std::nullopt;
+  const Ratio &least = least_of(pair.ratios), &most = most_of(pair.ratios);
+  text.say(faster == pair.ratios.size()
+               ? fmt::format("Whatever both did, {} is faster than {}: from ", fast, slow)
+               : fmt::format("{} is faster than {} for {} of {} kinds of work{}: from ", fast, slow,
+                             faster, pair.ratios.size(),
+                             slower > 0 ? fmt::format(" and slower for {}", slower) : ""));
+  text.say(ratio_words(input, least), runs_of(least));
+  text.say(" to ");
+  text.say(ratio_words(input, most), runs_of(most));
+  text.say(".");
+  return text;
+}
+
+// What the hardware leads to expect, held against what was measured.
+Sentence ceiling_sentence(const TextInput& input, const DevicePair& pair) {
+  const auto roofs = [&](const Place& place) {
+    return roofs_of(input.data.machines()[place.machine].ceilings, place.device, 0);
+  };
+  const Roofs fast = roofs(pair.fast), slow = roofs(pair.slow);
+  if (fast.empty() || slow.empty()) return std::nullopt;
+  const ComputeRoof *compute = fast.find_compute("fp32"), *than = slow.find_compute("fp32");
+  if (compute == nullptr || than == nullptr) return std::nullopt;
+  const double computing = compute->flops_per_second / than->flops_per_second;
+  const double memory = fast.memory.back().bytes_per_second / slow.memory.back().bytes_per_second;
+  Prose text;
+  text.say(
+      fmt::format("Its measured ceilings are {}× as high in fp32 computing and {}× in memory "
+                  "bandwidth",
+                  number_text(computing), number_text(memory)));
+  std::vector<const Ratio*> below;
+  const double least = std::min(computing, memory);
+  for (const Ratio& ratio : pair.ratios) {
+    if (ratio.of->run.work.precision == "fp32" && ratio.high < least) below.push_back(&ratio);
+  }
+  if (below.empty()) {
+    text.say(".");
+    return text;
+  }
+  std::vector<RunId> runs;
+  std::vector<std::string> names;
+  for (const Ratio* ratio : below) {
+    for (const RunId run : runs_of(*ratio)) runs.push_back(run);
+    names.push_back(input.wording.work(*ratio->of));
+  }
+  text.say("; less than either of them is gained by ");
+  text.say(list_text(names, 4), runs);
+  text.say(": not its hardware alone decides there.");
+  return text;
+}
+
+// Executors on one device: the one that is the fastest most often against each of the others.
+struct Contest {
+  std::string leader;
+  std::size_t wins = 0, works = 0;
+  std::map<std::string, std::vector<Ratio>> others;  // executor: the leader's speed-ups over it
+};
+
+Contest contest_on(const TextInput& input, const std::vector<std::vector<const RunView*>>& works) {
+  std::map<std::string, std::size_t> wins;
+  Contest contest;
+  for (const auto& alike : works) {
+    const RunView* best = fastest_of(alike);
+    if (best == nullptr || alike.size() < 2) continue;
+    ++contest.works;
+    ++wins[best->executor()];
+  }
+  for (const auto& [executor, count] : wins) {
+    if (count > contest.wins) {
+      contest.leader = executor;
+      contest.wins = count;
+    }
+  }
+  for (const auto& alike : works) {
+    const auto leader = std::find_if(alike.begin(), alike.end(), [&](const RunView* run) {
+      return run->executor() == contest.leader;
+    });
+    if (leader == alike.end()) continue;
+    for (const RunView* run : alike) {
+      if (run == *leader) continue;
+      if (const auto ratio = input.ratios.of(**leader, *run)) {
+        contest.others[run->executor()].push_back(*ratio);
+      }
+    }
+  }
+  return contest;
+}
+
+Sentence contest_sentence(const TextInput& input, const Place& place, const Contest& contest) {
+  if (contest.works == 0 || contest.others.empty()) return std::nullopt;
+  Prose text;
+  bool first = true, shown = false;
+  const std::string where = place_text(input.data, place);
+  for (const auto& [executor, ratios] : contest.others) {
+    const std::size_t faster = count_of(ratios, Verdict::faster),
+                      slower = count_of(ratios, Verdict::slower);
+    if (faster + slower == 0) continue;
+    shown = true;
+    const Ratio &least = least_of(ratios), &most = most_of(ratios);
+    text.say(first ? fmt::format("On {}, {} ", where, contest.leader) : std::string("; "));
+    first = false;
+    if (ratios.size() == 1) {
+      text.say(fmt::format("is {} as fast as {} for {}", times_text(least), executor,
+                           input.wording.work(*least.of)),
+               runs_of(least));
+      continue;
+    }
+    if (faster == 0) {
+      text.say(
+          fmt::format("is faster than {} for none of {} kinds of work", executor, ratios.size()));
+    } else {
+      text.say(fmt::format("is faster than {} for {} of {} kinds of work (", executor, faster,
+                           ratios.size()));
+      text.say("up to " + ratio_words(input, most), runs_of(most));
+      text.say(")");
+    }
+    if (slower > 0) {
+      text.say(fmt::format(" and slower for {} (", slower));
+      text.say(ratio_words(input, least), runs_of(least));
+      text.say(")");
+    }
+  }
+  if (!shown) return std::nullopt;
+  text.say(".");
+  return text;
+}
+
+}  // namespace
+
+std::vector<Sentence> environment_impact(const TextInput& input) {
+  std::vector<Sentence> sentences;
+  for (const DevicePair& pair : device_pairs(input)) {
+    sentences.push_back(pair_sentence(input, pair));
+    if (sentences.back()) sentences.push_back(ceiling_sentence(input, pair));
+  }
+  return sentences;
+}
+
+std::vector<Sentence> executor_differences(const TextInput& input) {
+  std::map<Place, std::vector<const RunView*>> places;
+  for (const RunView* run : input.runs) places[place_of(*run)].push_back(run);
+  std::vector<Sentence> sentences;
+  for (const auto& [place, runs] : places) {
+    sentences.push_back(contest_sentence(input, place, contest_on(input, by_work(runs))));
+  }
+  return sentences;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,93 @@
+// What trainings reached.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "report/analysis/places.h"
+#include "report/analysis/text.h"
+#include "report/flags.h"
+
+namespace ridgeline::report {
+namespace {
+
+struct Learned {
+  const RunView* run = nullptr;
+  double accuracy = 0.0;  // after the last epoch that was tested
+};
+
+std::string run_words(const TextInput& input, const RunView& run) {
+  return fmt::format("{} with {} on {}", input.wording.work(run), run.executor(),
+                     place_text(input.data, place_of(run)));
+}
+
+// Of trainings on the same data and network: the best and the worst.
+Sentence range_sentence(const TextInput& input, const std::vector<Learned>& trainings) {
+  const auto less = [](const Learned& a, const Learned& b) { return a.accuracy < b.accuracy; };
+  const auto [least, most] = std::minmax_element(trainings.begin(), trainings.end(), less);
+  const auto tell = [&](Prose& text, const Learned& learned) {
+    text.say(fmt::format("{} after {} ({})", percent_text(learned.accuracy),
+                         count_words(learned.run->epochs.size(), "epoch"),
+                         run_words(input, *learned.run)),
+             {learned.run->run.id});
+  };
+  Prose text;
+  const Work& work = most->run->run.work;
+  if (trainings.size() == 1) {
+    text.say(fmt::format("On {}, test accuracy reaches ", work.data));
+    tell(text, *most);
+  } else {
+    text.say(fmt::format("On {}, {} of {} reach test accuracies from ", work.data,
+                         count_words(trainings.size(), "training"), work.model));
+    tell(text, *least);
+    text.say(" to ");
+    tell(text, *most);
+  }
+  text.say(".");
+  return text;
+}
+
+}  // namespace
+
+std::vector<Sentence> learning(const TextInput& input) {
+  std::map<std::pair<std::string, std::string>, std::vector<Learned>> groups;
+  std::vector<const RunView*> guessing, diverged;
+  for (const RunView* run : input.runs) {
+    const auto tested =
+        std::find_if(run->epochs.rbegin(), run->epochs.rend(),
+                     [](const EpochRecord& epoch) { return epoch.test_accuracy.has_value(); });
+    const bool lost =
+        std::any_of(run->epochs.begin(), run->epochs.end(),
+                    [](const EpochRecord& epoch) { return !std::isfinite(epoch.train_loss); });
+    if (lost) {
+      diverged.push_back(run);
+      continue;
+    }
+    if (tested == run->epochs.rend()) continue;
+    const std::vector<Finding> flags = flags_of(input.data, *run);
+    if (std::any_of(flags.begin(), flags.end(),
+                    [](const Finding& flag) { return flag.name == kAtChance; })) {
+      guessing.push_back(run);
+      continue;
+    }
+    const Work& work = run->run.work;
+    groups[{work.data, work.model}].push_back({run, *tested->test_accuracy});
+  }
+  std::vector<Sentence> sentences;
+  for (const auto& [key, trainings] : groups) sentences.push_back(range_sentence(input, trainings));
+  const auto tell = [&](const std::vector<const RunView*>& runs, const char* what) {
+    if (runs.empty()) return;
+    Prose text;
+    std::vector<std::string> names;
+    for (const RunView* run : runs) names.push_back(run_words(input, *run));
+    text.say(list_text(names, 3), ids_of(runs));
+    text.say(fmt::format(" {}.", what));
+    sentences.emplace_back(std::move(text));
+  };
+  tell(guessing, "learned nothing: the accuracy is that of guessing");
+  tell(diverged, "diverged: the loss is not a number");
+  return sentences;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,240 @@
+// Networks beside each other, and what batches do to them.
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "report/analysis/estimates.h"
+#include "report/analysis/places.h"
+#include "report/analysis/text.h"
+
+namespace ridgeline::report {
+namespace {
+
+std::optional<double> sample_flops(const RunView& run) {
+  const auto flops =
+      run.number(run.run.work.kind == "inference" ? "forward_flops" : "training_flops");
+  if (!flops || run.run.work.batch < 1) return std::nullopt;
+  return *flops / static_cast<double>(run.run.work.batch);
+}
+
+// Runs of one executor and kind of measurement that differ by their networks alone.
+std::string network_key(const RunView& run) {
+  const Work& work = run.run.work;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.machine, run.executor(),
+                     run.run.executor.threads, run.run.command, work.kind, work.batch, work.image,
+                     work.precision, work.data, work.variant);
+}
+
+bool less_rate(const RunView* a, const RunView* b) { return a->rate->value < b->rate->value; }
+
+// The largest set of networks on each device.
+std::vector<std::vector<const RunView*>> network_sets(const TextInput& input) {
+  std::map<std::string, std::vector<const RunView*>> sets;
+  for (const RunView* run : input.runs) {
+    if (run->rate && run->seconds && run->seconds->samples > 1) {
+      sets[network_key(*run)].push_back(run);
+    }
+  }
+  std::map<Place, std::vector<const RunView*>> largest;
+  for (auto& [key, runs] : sets) {
+    std::vector<const RunView*>& known = largest[place_of(*runs.front())];
+    if (runs.size() > known.size()) known = runs;
+  }
+  std::vector<std::vector<const RunView*>> found;
+  for (auto& [place, runs] : largest) {
+    if (runs.size() > 1) found.push_back(std::move(runs));
+  }
+  return found;
+}
+
+std::string model_of(const RunView& run) {
+  const Work& work = run.run.work;
+  return work.settings.empty() ? work.model : fmt::format("{} ({})", work.model, work.settings);
+}
+
+std::string where_words(const TextInput& input, const RunView& run) {
+  return fmt::format("On {} with {} at batch {}", place_text(input.data, place_of(run)),
+                     run.executor(), run.run.work.batch);
+}
+
+// The fastest and the slowest, and whether their FLOPs explain it.
+Sentence rates_sentence(const TextInput& input, const std::vector<const RunView*>& runs) {
+  const auto [slowest, fastest] = std::minmax_element(runs.begin(), runs.end(), less_rate);
+  const Estimate ratio = ratio_of(*(*fastest)->rate, *(*slowest)->rate);
+  if (ratio.low <= 1.0) return std::nullopt;
+  Prose text;
+  text.say(where_words(input, **fastest) + ", ");
+  text.say(
+      fmt::format("{} does {}", model_of(**fastest), estimate_text(*(*fastest)->rate, "samples/s")),
+      {(*fastest)->run.id});
+  text.say(" and ");
+  text.say(fmt::format("{} {}", model_of(**slowest), estimate_text(*(*slowest)->rate, "samples/s")),
+           {(*slowest)->run.id});
+  text.say(fmt::format(", {}× apart", estimate_text(ratio)));
+  const auto few = sample_flops(**fastest), many = sample_flops(**slowest);
+  if (few && many && *many > *few) {
+    text.say(fmt::format("; the FLOPs of a sample are {}× apart", number_text(*many / *few)));
+  }
+  text.say(".");
+  return text;
+}
+
+// How fast FLOPs are done differs from network to network.
+Sentence pace_sentence(const std::vector<const RunView*>& runs) {
+  std::vector<const RunView*> known;
+  for (const RunView* run : runs) {
+    if (run->flops_per_second) known.push_back(run);
+  }
+  if (known.size() < 2) return std::nullopt;
+  const auto less = [](const RunView* a, const RunView* b) {
+    return *a->flops_per_second < *b->flops_per_second;
+  };
+  const auto [low, high] = std::minmax_element(known.begin(), known.end(), less);
+  // FLOPs are counted, so that the interval is that of the rates.
+  const Estimate rates = ratio_of(*(*high)->rate, *(*low)->rate);
+  const double ratio = *(*high)->flops_per_second / *(*low)->flops_per_second;
+  if (ratio * rates.low / rates.value < 1.2) return std::nullopt;
+  Prose text;
+  text.say("FLOPs alone do not tell the time: ");
+  text.say(fmt::format("{} reaches {}", model_of(**high),
+                       rate_words(*(*high)->flops_per_second, "FLOP/s")),
+           {(*high)->run.id});
+  text.say(", ");
+  text.say(fmt::format("{} {}", model_of(**low), rate_words(*(*low)->flops_per_second, "FLOP/s")),
+           {(*low)->run.id});
+  text.say(".");
+  return text;
+}
+
+}  // namespace
+
+std::vector<Sentence> model_differences(const TextInput& input) {
+  std::vector<Sentence> sentences;
+  for (const auto& runs : network_sets(input)) {
+    sentences.push_back(rates_sentence(input, runs));
+    sentences.push_back(pace_sentence(runs));
+  }
+  return sentences;
+}
+
+namespace {
+
+std::string sweep_key(const RunView& run) {
+  const Work& work = run.run.work;
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.machine, run.executor(),
+                     run.run.executor.threads, run.run.command, work.kind, work.model,
+                     work.settings, work.image, work.precision, work.optimizer, work.data,
+                     work.variant, run.learning_rate.value_or(0.0));
+}
+
+// The batches of one network at one place, smallest first.
+using Sweep = std::vector<const RunView*>;
+std::vector<Sweep> sweeps_of(const TextInput& input) {
+  std::map<std::string, std::map<std::int64_t, const RunView*>> lines;
+  for (const RunView* run : input.runs) {
+    if (run->rate && run->seconds->samples > 1) lines[sweep_key(*run)][run->run.work.batch] = run;
+  }
+  std::vector<Sweep> sweeps;
+  for (const auto& [key, batches] : lines) {
+    if (batches.size() < 2) continue;
+    Sweep& sweep = sweeps.emplace_back();
+    for (const auto& [batch, run] : batches) sweep.push_back(run);
+  }
+  // The longest first: it tells the most.
+  std::stable_sort(sweeps.begin(), sweeps.end(),
+                   [](const Sweep& a, const Sweep& b) { return a.size() > b.size(); });
+  return sweeps;
+}
+
+std::string sweep_name(const TextInput& input, const RunView& run) {
+  return fmt::format("{} with {} on {}", model_of(run), run.executor(),
+                     place_text(input.data, place_of(run)));
+}
+
+// Gain from the first batch to the last, and from where on there is none.
+Sentence gain_sentence(const TextInput& input, const Sweep& sweep) {
+  const RunView &first = *sweep.front(), &last = *sweep.back();
+  const Estimate gain = ratio_of(*last.rate, *first.rate);
+  Prose text;
+  text.say(sweep_name(input, first) + ": from batch ");
+  text.say(fmt::format("{} to {} the rate changes from {} to {}", first.run.work.batch,
+                       last.run.work.batch, estimate_text(*first.rate),
+                       estimate_text(*last.rate, "samples/s")),
+           ids_of(sweep));
+  text.say(fmt::format(", {}×", estimate_text(gain)));
+  if (gain.low <= 1.0 && gain.high >= 1.0) text.say(": no gain is shown");
+  for (std::size_t i = 0; i + 2 < sweep.size() && gain.low > 1.0; ++i) {
+    // The first batch behind which nothing gains more than the margin, for certain.
+    const bool over = std::all_of(
+        sweep.begin() + static_cast<std::ptrdiff_t>(i) + 1, sweep.end(), [&](const RunView* later) {
+          return ratio_of(*later->rate, *sweep[i]->rate).high < 1.0 + kTrendMargin;
+        });
+    if (!over) continue;
+    text.say(fmt::format("; beyond batch {} nothing gains {} more", sweep[i]->run.work.batch,
+                         percent_text(kTrendMargin)));
+    break;
+  }
+  text.say(".");
+  return text;
+}
+
+Sentence share_sentence(const TextInput& input, const Sweep& sweep) {
+  const auto first = input.data.point(*sweep.front()), last = input.data.point(*sweep.back());
+  if (!first || !last || !first->efficiency() || !last->efficiency()) return std::nullopt;
+  Prose text;
+  text.say("Its share of the roof goes from ");
+  text.say(percent_text(*first->efficiency()), {sweep.front()->run.id});
+  text.say(" to ");
+  text.say(percent_text(*last->efficiency()), {sweep.back()->run.id});
+  if (first->intensity() && last->intensity()) {
+    text.say(fmt::format(", its intensity from {} to {} FLOP/byte",
+                         number_text(*first->intensity()), number_text(*last->intensity())));
+  }
+  text.say(".");
+  return text;
+}
+
+// Planned memory is the same wherever it is planned: what a sample more costs.
+Sentence memory_sentence(const Sweep& sweep) {
+  const RunView &first = *sweep.front(), &last = *sweep.back();
+  const auto small = first.number("planned_bytes"), large = last.number("planned_bytes");
+  if (!small || !large || *large <= *small) return std::nullopt;
+  const auto more = static_cast<double>(last.run.work.batch - first.run.work.batch);
+  Prose text;
+  text.say("Each sample more in the batch takes ");
+  text.say(bytes_words((*large - *small) / more), {first.run.id, last.run.id});
+  text.say(" of memory.");
+  return text;
+}
+
+}  // namespace
+
+std::vector<Sentence> batch_effects(const TextInput& input) {
+  constexpr std::size_t kTold = 4;
+  const std::vector<Sweep> sweeps = sweeps_of(input);
+  std::vector<Sentence> sentences;
+  for (std::size_t i = 0; i < std::min(sweeps.size(), kTold); ++i) {
+    sentences.push_back(gain_sentence(input, sweeps[i]));
+    sentences.push_back(share_sentence(input, sweeps[i]));
+    if (i == 0) sentences.push_back(memory_sentence(sweeps[i]));
+  }
+  if (sweeps.size() > kTold) {
+    std::vector<double> gains;
+    std::vector<RunId> runs;
+    for (std::size_t i = kTold; i < sweeps.size(); ++i) {
+      gains.push_back(sweeps[i].back()->rate->value / sweeps[i].front()->rate->value);
+      runs.push_back(sweeps[i].back()->run.id);
+    }
+    const auto [least, most] = std::minmax_element(gains.begin(), gains.end());
+    Prose text;
+    text.say("Of ");
+    text.say(count_words(gains.size(), "other series", "other series"), runs);
+    text.say(fmt::format(", the largest batch has from {}× to {}× the rate of the smallest.",
+                         number_text(*least), number_text(*most)));
+    sentences.emplace_back(std::move(text));
+  }
+  return sentences;
+}
+
+}  // namespace ridgeline::report

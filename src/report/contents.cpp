@@ -1,0 +1,69 @@
+#include "report/contents.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace ridgeline::report {
+namespace {
+
+template <typename Kind>
+void collect(const std::vector<Section>& sections, std::vector<const Kind*>& found) {
+  for (const Section& section : sections) {
+    for (const Block& block : section.blocks) {
+      if (const auto* one = std::get_if<Kind>(&block)) found.push_back(one);
+    }
+    collect(section.sections, found);
+  }
+}
+
+}  // namespace
+
+std::vector<const Table*> tables_of(const Document& document) {
+  std::vector<const Table*> tables;
+  collect(document.sections, tables);
+  return tables;
+}
+
+std::vector<const Figure*> figures_of(const Document& document) {
+  std::vector<const Figure*> figures;
+  collect(document.sections, figures);
+  std::erase_if(figures, [](const Figure* figure) { return figure->empty(); });
+  return figures;
+}
+
+std::string runs_text(std::vector<RunId> runs) {
+  std::sort(runs.begin(), runs.end());
+  runs.erase(std::unique(runs.begin(), runs.end()), runs.end());
+  std::string text;
+  for (std::size_t first = 0; first < runs.size();) {
+    std::size_t last = first;
+    while (last + 1 < runs.size() && runs[last + 1] == runs[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(runs[first]);
+    if (last > first) text += (last > first + 1 ? "–" : ", ") + std::to_string(runs[last]);
+    first = last + 1;
+  }
+  return text.empty() ? text : (runs.size() == 1 ? "run " : "runs ") + text;
+}
+
+std::string note_mark(std::size_t index) {
+  std::string mark;
+  for (++index; index > 0; index = (index - 1) / 26) {
+    mark.insert(mark.begin(), static_cast<char>('a' + (index - 1) % 26));
+  }
+  return mark;
+}
+
+std::string heading_of(const TableColumn& column) {
+  if (column.unit.empty()) return column.title;
+  return column.title.empty() ? column.unit : fmt::format("{} ({})", column.title, column.unit);
+}
+
+std::string PictureFiles::path_of(const Figure& figure) const {
+  const bool none = extension.empty() || figure.empty() ||
+                    std::find(missing.begin(), missing.end(), figure.id) != missing.end();
+  return none ? std::string() : fmt::format("{}/{}.{}", folder, figure.id, extension);
+}
+
+}  // namespace ridgeline::report

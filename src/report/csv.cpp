@@ -1,0 +1,93 @@
+#include "report/csv.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "report/contents.h"
+
+namespace ridgeline::report {
+namespace {
+
+std::string quoted(const std::string& text) {
+  // Spaces at the ends are part of a cell, but many readers take them off.
+  const bool plain = text.find_first_of(",\"\r\n") == std::string::npos && !text.starts_with(' ') &&
+                     !text.ends_with(' ');
+  if (plain) return text;
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"') result += c;
+    result += c;
+  }
+  return result + '"';
+}
+
+// The shortest text that reads back as the same number.
+std::string number_cell(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : std::string();
+}
+
+bool has_intervals(const Table& table, std::size_t column) {
+  return std::any_of(table.rows.begin(), table.rows.end(), [&](const std::vector<Cell>& row) {
+    return row[column].low || row[column].high;
+  });
+}
+
+std::string value_cell(const TableColumn& column, const Cell& cell) {
+  if (column.number && cell.value) return number_cell(cell.value);
+  return cell.text == "n/a" ? std::string() : cell.text;
+}
+
+std::string notes_cell(const Table& table, const std::vector<Cell>& row) {
+  std::vector<std::size_t> notes;
+  for (const Cell& cell : row) notes.insert(notes.end(), cell.notes.begin(), cell.notes.end());
+  std::sort(notes.begin(), notes.end());
+  notes.erase(std::unique(notes.begin(), notes.end()), notes.end());
+  std::string text;
+  for (const std::size_t note : notes) text += (text.empty() ? "" : " ") + table.notes[note];
+  return text;
+}
+
+std::string line_of(const std::vector<std::string>& cells) {
+  std::string line;
+  for (const std::string& cell : cells) {
+    if (&cell != &cells.front()) line += ',';
+    line += quoted(cell);
+  }
+  // A line with nothing in it would be no record.
+  return (line.empty() ? "\"\"" : line) + "\r\n";
+}
+
+}  // namespace
+
+std::string csv_table(const Table& table) {
+  std::vector<std::string> header;
+  std::vector<bool> intervals;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const TableColumn& column = table.columns[i];
+    header.push_back(heading_of(column));
+    intervals.push_back(has_intervals(table, i));
+    if (!intervals.back()) continue;
+    for (const char* end : {" low", " high"}) {
+      TableColumn named = column;
+      named.title += end;
+      header.push_back(heading_of(named));
+    }
+  }
+  if (!table.notes.empty()) header.emplace_back("notes");
+  std::string text = line_of(header);
+  for (const std::vector<Cell>& row : table.rows) {
+    std::vector<std::string> cells;
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      cells.push_back(value_cell(table.columns[i], row[i]));
+      if (!intervals[i]) continue;
+      cells.push_back(number_cell(row[i].low));
+      cells.push_back(number_cell(row[i].high));
+    }
+    if (!table.notes.empty()) cells.push_back(notes_cell(table, row));
+    text += line_of(cells);
+  }
+  return text;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,194 @@
+// Samples a second: as bars by network, over the batch, and every iteration behind them.
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/exhibits/figure_kinds.h"
+#include "report/exhibits/figure_runs.h"
+#include "report/exhibits/figure_scale.h"
+
+namespace ridgeline::report {
+namespace {
+
+Runs with_rates(const ExhibitInput& input) {
+  const Runs runs = only(input.runs, [](const RunView& run) { return run.rate.has_value(); });
+  return in_order(newest(input.data, without_profiles(input.data, runs)));
+}
+
+Point point_of(double x, const Estimate& rate) {
+  return {.x = x, .y = rate.value, .low = rate.low, .high = rate.high};
+}
+
+// "in common: batch 128, 3x224x224. " or nothing.
+std::string common_text(const Names& names) {
+  return names.common().empty() ? std::string() : " All: " + names.common() + ".";
+}
+
+// Long names need room: bars then lie on their side.
+void lay_out_bars(Figure& figure) {
+  std::size_t letters = 0;
+  for (const std::string& category : figure.x.categories) letters += category.size() + 2;
+  figure.horizontal = letters > 90;
+}
+
+std::string whole_training_note(const Runs& runs) {
+  const bool mixed = std::any_of(runs.begin(), runs.end(),
+                                 [](const RunView* run) { return run->run.command == "train"; }) &&
+                     std::any_of(runs.begin(), runs.end(),
+                                 [](const RunView* run) { return run->run.command != "train"; });
+  return mixed ? "Whole trainings load and shuffle data between the iterations; the others measure "
+                 "the training step alone."
+               : "";
+}
+
+const std::set<std::string_view>& work_fields() {
+  static const std::set<std::string_view> fields = {
+      "model",   "settings", "kind",      "batch",         "image",         "data",
+      "samples", "classes",  "optimizer", "learning_rate", "normalisation", "variant"};
+  return fields;
+}
+
+// The network, and what else tells its work from that of the other runs.
+std::string work_name(const Data& data, const RunView& run, const Runs& runs) {
+  std::string name = field_text(data, run, "model");
+  for (const std::string_view field : {"settings", "batch", "image", "data", "samples", "classes",
+                                       "optimizer", "learning_rate", "normalisation", "variant"}) {
+    const std::string text = field_text(data, run, field);
+    if (tells_apart(data, runs, field) && !text.empty()) name += ", " + text;
+  }
+  return name;
+}
+
+// Runs whose like was measured at other batches too.
+Runs swept(const Data& data, const Runs& runs) {
+  const Names names(data, runs, {"batch"});
+  std::map<std::string, std::set<std::int64_t>> batches;
+  for (const RunView* run : runs) batches[names.of(*run)].insert(run->run.work.batch);
+  return only(runs, [&](const RunView& run) { return batches.at(names.of(run)).size() > 1; });
+}
+
+void sort_by_x(Figure& figure) {
+  for (Series& series : figure.series) {
+    std::stable_sort(series.points.begin(), series.points.end(),
+                     [](const Point& a, const Point& b) { return a.x < b.x; });
+  }
+}
+
+}  // namespace
+
+std::vector<Figure> throughput_figures(const ExhibitInput& input) {
+  std::vector<Figure> figures;
+  // The work stands along the axis: executors and machines are the series.
+  for (const Share& share : split(input.data, with_rates(input), {"kind"}, {"machine", "model"},
+                                  series_by_name(input.data, work_fields()))) {
+    const Names names(input.data, share.runs, work_fields());
+    Figure figure = new_figure(input, "Throughput", share.title);
+    figure.kind = FigureKind::bars;
+    figure.x.title = "network";
+    figure.y = {.title = "throughput", .unit = "samples/s"};
+    Notes notes(input.data);
+    for (const RunView* run : share.runs) {
+      Series& series = series_named(figure, names.of(*run), SeriesStyle::points);
+      const double x = category_of(figure.x, work_name(input.data, *run, share.runs));
+      series.points.push_back(point_of(x, *run->rate));
+      notes.add(*run, series.name);
+      rests_on(figure, *run);
+    }
+    choose_scale(figure);
+    lay_out_bars(figure);
+    figure.caption = fmt::format(
+        "Samples a second of whole iterations: batch over the median time, with its 95% interval. "
+        "Bars of one group did the same work.{}{}",
+        common_text(Names(input.data, share.runs)),
+        figure.y.logarithmic ? " The scale is logarithmic: equal lengths are equal ratios." : "");
+    if (const std::string note = whole_training_note(share.runs); !note.empty()) {
+      figure.notes.push_back(note);
+    }
+    notes.write(figure);
+    put(figures, std::move(figure));
+  }
+  return figures;
+}
+
+std::vector<Figure> batch_sweep_figures(const ExhibitInput& input) {
+  std::vector<Figure> figures;
+  const std::set<std::string_view> shown = {"batch", "kind", "model"};
+  for (const Share& share :
+       split(input.data, swept(input.data, with_rates(input)), {"kind", "model"},
+             {"machine", "image", "executor"}, series_by_name(input.data, shown))) {
+    const Names names(input.data, share.runs, shown);
+    Figure figure = new_figure(input, "Throughput over the batch", share.title);
+    figure.x = {.title = "batch", .unit = "samples", .logarithmic = true};
+    figure.y = {.title = "throughput", .unit = "samples/s"};
+    Notes notes(input.data);
+    for (const RunView* run : share.runs) {
+      Series& series = series_named(figure, names.of(*run), SeriesStyle::line_points);
+      series.points.push_back(point_of(static_cast<double>(run->run.work.batch), *run->rate));
+      notes.add(*run, series.name);
+      rests_on(figure, *run);
+    }
+    sort_by_x(figure);
+    choose_scale(figure);
+    figure.caption = fmt::format(
+        "{}: samples a second over the batch, median with its 95% interval. A line that flattens "
+        "has filled the machine; one that falls has outgrown a cache or the memory.{}",
+        field_text(input.data, *share.runs[0], "model"), common_text(names));
+    notes.write(figure);
+    put(figures, std::move(figure));
+  }
+  return figures;
+}
+
+std::vector<Figure> samples_figures(const ExhibitInput& input) {
+  std::vector<Figure> figures;
+  const Runs runs = only(input.runs, [](const RunView& run) { return run.seconds.has_value(); });
+  const Runs shown = in_order(newest(input.data, without_profiles(input.data, runs)));
+  for (const Share& share :
+       split(input.data, shown, {"kind", "model"}, {"machine", "batch", "executor"})) {
+    const Names names(input.data, share.runs, {"kind", "model"});
+    Figure figure = new_figure(input, "Every measured iteration", share.title);
+    figure.x = {.title = "measured iteration"};
+    figure.y = {.title = "time of an iteration"};
+    std::size_t all = 0, drawn = 0;
+    double most = 0.0;
+    Notes notes(input.data);
+    for (const RunView* run : share.runs) {
+      std::vector<Point> points;
+      for (const Sample& sample : input.data.store().samples(run->run.id)) {
+        if (sample.kind != SampleKind::measured) continue;
+        points.push_back({.x = static_cast<double>(points.size() + 1), .y = sample.wall_seconds});
+        most = std::max(most, run->seconds->value);
+      }
+      if (points.empty()) continue;
+      all += points.size();
+      Series& series = series_named(figure, names.of(*run), SeriesStyle::points);
+      series.points = thinned(std::move(points), points_each(share.runs.size()));
+      drawn += series.points.size();
+      notes.add(*run, series.name);
+      rests_on(figure, *run);
+    }
+    const Scale scale = seconds_scale(most);
+    figure.y.unit = scale.unit;
+    for (Series& series : figure.series) {
+      for (Point& point : series.points) point.y = rounded(point.y * scale.factor);
+    }
+    choose_scale(figure);
+    figure.caption = fmt::format(
+        "Every measured iteration in its order; nothing is left out as an outlier. Even bands at "
+        "two heights or at even distances are patterns that an average would hide.{}",
+        common_text(names));
+    if (drawn < all) {
+      figure.notes.push_back(fmt::format(
+          "Of {} iterations {} are drawn: of each stretch the shortest and the longest.",
+          count_text(static_cast<std::int64_t>(all)),
+          count_text(static_cast<std::int64_t>(drawn))));
+    }
+    notes.write(figure);
+    put(figures, std::move(figure));
+  }
+  return figures;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,217 @@
+// Networks, layers and batches under the measured roofs.
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "report/exhibits/figure_kinds.h"
+#include "report/exhibits/figure_roofs.h"
+#include "report/exhibits/figure_runs.h"
+#include "report/exhibits/figure_scale.h"
+
+namespace ridgeline::report {
+namespace {
+
+constexpr std::size_t kLabelled = 10;
+constexpr const char* kReading =
+    "Sloped lines are measured bandwidths, flat ones measured compute rates; a point reaches the "
+    "line above it at most. Left of the ridge where they meet, memory is the limit.";
+constexpr const char* kNoPoint = "n/a: no times of its own steps, or no measured roofs";
+
+Runs with_points(const ExhibitInput& input, Notes& notes) {
+  const Runs runs = in_order(newest(input.data, without_profiles(input.data, input.runs)));
+  return only(runs, [&](const RunView& run) {
+    const std::optional<RooflinePoint> point = input.data.point(run);
+    // What moves no byte or computes nothing has no place on logarithmic axes.
+    const bool has_place = point && point->intensity() && point->flops > 0.0;
+    if (!has_place) notes.add(kNoPoint, run.executor());
+    return has_place;
+  });
+}
+
+// The whole iteration. REQUIRES: the run has a point.
+Point network_of(const Data& data, const RunView& run) {
+  const RooflinePoint point = *data.point(run);
+  Point drawn{.x = *point.intensity(), .y = point.flops_per_second()};
+  if (run.seconds && run.seconds->low > 0.0) {
+    drawn.low = drawn.y * run.seconds->value / run.seconds->high;
+    drawn.high = drawn.y * run.seconds->value / run.seconds->low;
+  }
+  return drawn;
+}
+
+// What tells one network of a series from the others.
+std::string label_of(const Data& data, const RunView& run, const Runs& runs) {
+  std::string label = run.run.work.model;
+  for (const std::string_view field : {"settings", "batch", "image"}) {
+    const std::string text = field_text(data, run, field);
+    if (tells_apart(data, runs, field) && !text.empty()) label += ", " + text;
+  }
+  return label;
+}
+
+const std::set<std::string_view>& network_fields() {
+  static const std::set<std::string_view> fields = {
+      "model", "settings", "kind", "batch", "image", "data", "samples", "classes", "normalisation"};
+  return fields;
+}
+
+}  // namespace
+
+std::vector<Figure> roofline_figures(const ExhibitInput& input) {
+  std::vector<Figure> figures;
+  Notes missing(input.data);
+  const Runs all = with_points(input, missing);
+  const Runs runs = largest_batches(input.data, all);
+  for (const Share& share : split(input.data, runs, {"kind"}, {"machine", "executor"},
+                                  series_by_name(input.data, network_fields()))) {
+    const RoofCollection roofs(input.data, share.runs);
+    const Names names(input.data, share.runs, network_fields());
+    Figure figure = new_figure(input, "Networks under the roofs", share.title);
+    Notes notes = missing;
+    for (const RunView* run : share.runs) {
+      Series& series = series_named(figure, names.of(*run), SeriesStyle::points);
+      series.group = roofs.find(*run)->name;
+      Point point = network_of(input.data, *run);
+      point.label = label_of(input.data, *run, share.runs);
+      series.points.push_back(std::move(point));
+      notes.add(*run, series.name);
+      rests_on(figure, *run);
+    }
+    draw_roofs(figure, roofs.devices());
+    figure.caption = fmt::format(
+        "Whole iterations: FLOPs that the kernels execute for each byte at the steps' boundaries, "
+        "and for each second of the median iteration, with its 95% interval. {}",
+        kReading);
+    if (runs.size() < all.size()) {
+      figure.notes.push_back("Of several batches the largest is shown.");
+    }
+    notes.write(figure);
+    put(figures, std::move(figure));
+  }
+  return figures;
+}
+
+std::vector<Figure> roofline_batches_figures(const ExhibitInput& input) {
+  std::vector<Figure> figures;
+  Notes missing(input.data);
+  const Runs all = with_points(input, missing);
+  const Names every(input.data, all, {"batch", "samples"});
+  std::map<std::string, std::set<std::int64_t>> batches;
+  for (const RunView* run : all) batches[every.of(*run)].insert(run->run.work.batch);
+  const Runs runs =
+      only(all, [&](const RunView& run) { return batches.at(every.of(run)).size() > 1; });
+  const std::set<std::string_view> shown = {"batch", "samples", "kind"};
+  for (const Share& share :
+       split(input.data, runs, {"kind"}, {"machine", "model"}, series_by_name(input.data, shown))) {
+    const RoofCollection roofs(input.data, share.runs);
+    const Names names(input.data, share.runs, shown);
+    Runs by_batch = share.runs;
+    std::stable_sort(by_batch.begin(), by_batch.end(), [](const RunView* a, const RunView* b) {
+      return a->run.work.batch < b->run.work.batch;
+    });
+    Figure figure = new_figure(input, "Batches under the roofs", share.title);
+    Notes notes = missing;
+    // Series in the order of the runs, their points from the smallest batch on.
+    for (const RunView* run : share.runs) {
+      (void)series_named(figure, names.of(*run), SeriesStyle::line_points);
+    }
+    for (const RunView* run : by_batch) {
+      Series& series = series_named(figure, names.of(*run), SeriesStyle::line_points);
+      Point point = network_of(input.data, *run);
+      point.label = fmt::format("{}", run->run.work.batch);
+      series.points.push_back(std::move(point));
+      notes.add(*run, series.name);
+      rests_on(figure, *run);
+    }
+    draw_roofs(figure, roofs.devices());
+    figure.caption = fmt::format(
+        "Each line joins whole iterations of one network at growing batches, which stand beside "
+        "the points; 95% intervals of the median. {}{}",
+        kReading, names.common().empty() ? "" : " All: " + names.common() + ".");
+    notes.write(figure);
+    put(figures, std::move(figure));
+  }
+  return figures;
+}
+
+namespace {
+
+struct TimeClass {
+  double least;  // share of the steps' time
+  const char* name;
+};
+constexpr TimeClass kTimeClasses[] = {{0.05, "5% of the time or more"},
+                                      {0.01, "1% to 5% of the time"},
+                                      {0.0, "less than 1% of the time"}};
+
+// A kernel that computes all layers is none of them.
+std::string layer_name(const StepTime& step) {
+  return step.phase.find('+') == std::string::npos ? step.layer : "several layers in one kernel";
+}
+
+void add_layers(Figure& figure, const std::vector<RooflinePoint>& layers) {
+  double total = 0.0, unplaced_seconds = 0.0;
+  std::size_t unplaced = 0;
+  for (const RooflinePoint& layer : layers) total += layer.seconds;
+  std::vector<const RooflinePoint*> placed;
+  for (const RooflinePoint& layer : layers) {
+    if (layer.intensity() && layer.flops > 0.0 && layer.seconds > 0.0) {
+      placed.push_back(&layer);
+    } else {
+      ++unplaced;
+      unplaced_seconds += layer.seconds;
+    }
+  }
+  std::stable_sort(
+      placed.begin(), placed.end(),
+      [](const RooflinePoint* a, const RooflinePoint* b) { return a->seconds > b->seconds; });
+  for (std::size_t i = 0; i < placed.size(); ++i) {
+    const double share = placed[i]->seconds / total;
+    const TimeClass& time = *std::find_if(std::begin(kTimeClasses), std::end(kTimeClasses),
+                                          [&](const TimeClass& c) { return share >= c.least; });
+    Point point{.x = *placed[i]->intensity(), .y = placed[i]->flops_per_second()};
+    point.detail = fmt::format("{}: {:.1f}% of the time, {}", placed[i]->name, share * 100.0,
+                               placed[i]->bound_text());
+    if (i < kLabelled) point.label = fmt::format("{} {:.0f}%", placed[i]->name, share * 100.0);
+    series_named(figure, time.name, SeriesStyle::points).points.push_back(std::move(point));
+  }
+  if (unplaced > 0) {
+    figure.notes.push_back(
+        fmt::format("{} of {} layers compute no FLOPs ({:.1f}% of the time) and have no place on "
+                    "logarithmic axes.",
+                    unplaced, layers.size(), unplaced_seconds / total * 100.0));
+  }
+}
+
+}  // namespace
+
+std::vector<Figure> roofline_layers_figures(const ExhibitInput& input) {
+  std::vector<Figure> figures;
+  Notes missing(input.data);
+  const Runs runs = largest_batches(input.data, with_points(input, missing));
+  const Names names(input.data, runs);
+  for (const RunView* run : runs) {
+    const RoofCollection roofs(input.data, {run});
+    if (roofs.devices().empty()) continue;
+    Figure figure = new_figure(input, "Layers under the roofs", names.of(*run));
+    if (runs.size() == 1) figure = new_figure(input, "Layers under the roofs", "");
+    add_layers(figure, points_of(input.data.store().steps(run->run.id), roofs.devices()[0].roofs,
+                                 layer_name));
+    draw_roofs(figure, roofs.devices());
+    figure.caption = fmt::format(
+        "{}, {}, {}, batch {}: every layer, its passes together, by FLOPs executed for each byte "
+        "and each second; mean of the middle iterations. The {} that take longest are named, with "
+        "their share of the steps' time. {}",
+        run->run.work.model, run->run.work.image, run->executor(), run->run.work.batch, kLabelled,
+        kReading);
+    Notes notes(input.data);
+    notes.add(*run, run->executor());
+    notes.write(figure);
+    rests_on(figure, *run);
+    put(figures, std::move(figure));
+  }
+  return figures;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,40 @@
+#pragma once
+
+// Units that are chosen for reading, and lines that are thinned for drawing.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "report/figure.h"
+
+namespace ridgeline::report {
+
+// A value times the factor is in the unit.
+struct Scale {
+  double factor = 1.0;
+  std::string unit;
+};
+// For values up to `most`: "µs", "ms", "s"; "KiB", "MiB", "GiB"; "GFLOP/s", "TFLOP/s".
+[[nodiscard]] Scale seconds_scale(double most);
+[[nodiscard]] Scale bytes_scale(double most);
+[[nodiscard]] Scale flops_scale(double most);
+
+// Whether values from `low` to `high` are told apart on a logarithmic axis only.
+[[nodiscard]] bool is_wide(double low, double high);
+// Makes the y axis logarithmic where the positive values of the series are that wide.
+void choose_scale(Figure& figure);
+
+// To so many significant digits: dense series need no more.
+[[nodiscard]] double rounded(double value, int digits = 5);
+// At most `most` points: of each stretch of x the lowest and the highest, so that outliers and
+// periodic patterns stay. REQUIRES: x does not fall.
+[[nodiscard]] std::vector<Point> thinned(std::vector<Point> points, std::size_t most);
+// What a series may have when so many of them share a figure.
+[[nodiscard]] std::size_t points_each(std::size_t series);
+
+// Spans in order of time; where there are more than `most`, neighbours of a track and group are
+// joined, the shortest first. The number of those that were joined.
+std::size_t merge_shortest(std::vector<Span>& spans, std::size_t most);
+
+}  // namespace ridgeline::report

@@ -1,0 +1,105 @@
+#pragma once
+
+// What tables of runs have in common: the order of their rows, the columns that tell runs apart,
+// and words for what all of them share. Unlike work can thus not stand in one table unmarked: a
+// field of the work that differs becomes a column.
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/analysis/ratios.h"
+#include "report/exhibits.h"
+
+namespace ridgeline::report {
+
+using Runs = std::vector<const RunView*>;
+
+// One thing that tells runs apart.
+struct Field {
+  std::string_view name;  // "batch"
+  TableColumn column;
+  std::string (*text)(const Data& data, const RunView& run);  // empty: the run has none
+  std::string (*phrase)(const std::string& text);             // "batch 64": for captions
+};
+
+// Fields that are columns of a table, and a sentence on those that all its runs share.
+struct Heads {
+  std::vector<const Field*> fields;
+  std::string shared;
+};
+// Columns are those of `always` and all that differ among the runs but those of `never`, which the
+// table itself tells in another way. Names: model, settings, kind, image, batch, classes,
+// precision, optimizer, learning_rate, data, normalisation, variant, command, machine, executor,
+// threads.
+[[nodiscard]] Heads heads_of(const Data& data, const Runs& runs,
+                             std::initializer_list<std::string_view> always,
+                             std::initializer_list<std::string_view> never = {});
+// Moves a column behind the others.
+void put_last(Heads& heads, std::string_view name);
+// What tells the run apart, in words: "mnist_cnn, batch 64, native".
+[[nodiscard]] std::string name_of(const Data& data, const Heads& heads, const RunView& run);
+
+// A table with the columns of the heads. Its title is the study's, or else `title`; `part` tells it
+// from the others where the exhibit has several.
+[[nodiscard]] Table begin_table(const ExhibitInput& input, const std::string& part,
+                                const std::string& title, const Heads& heads);
+[[nodiscard]] std::vector<Cell> begin_row(const Data& data, const Heads& heads, const RunView& run);
+// "throughput-mnist-cnn" of "throughput" and "mnist_cnn".
+[[nodiscard]] std::string joined_id(const std::string& id, const std::string& suffix);
+
+// Runs that fit, in the natural order: networks by their FLOPs, images, batches, then machines,
+// processors before graphics processors, the engine before peers. Of runs that repeat each other
+// only the newest.
+[[nodiscard]] Runs chosen(const Runs& runs, bool (*fits)(const RunView& run));
+// The same network, batch, images and precision, whatever it was fed with.
+[[nodiscard]] bool same_network(const RunView& a, const RunView& b);
+[[nodiscard]] bool is_peer(const RunView& run);
+[[nodiscard]] bool is_training(const RunView& run);  // of the command `train`
+[[nodiscard]] bool is_profile(const RunView& run);
+[[nodiscard]] bool is_inference(const RunView& run);
+[[nodiscard]] bool is_measured(const RunView& run);  // training steps of the command `bench`
+
+// "native (desk)"; without the machine where there is only one.
+[[nodiscard]] std::string executor_name(const Data& data, const RunView& run);
+// The network with its options: "mlp (hidden=64)".
+[[nodiscard]] std::string network_name(const RunView& run);
+[[nodiscard]] std::optional<double> number_of(const RunView& run, const std::string& name);
+// FLOPs of a training step for one sample.
+[[nodiscard]] std::optional<double> flops_of_sample(const RunView& run);
+
+// "22 iterations each", "10 to 4,400 iterations each": what the runs' estimates were made from.
+[[nodiscard]] std::string samples_text(const Runs& runs);
+
+// B over A, with an interval made from those of both.
+[[nodiscard]] Estimate ratio_of(const Estimate& b, const Estimate& a);
+
+// A unit for numbers of which the greatest is given: "GFLOP/s" for 3e10.
+struct Scale {
+  double factor = 1.0;  // a number times it is in the unit
+  std::string unit;
+};
+[[nodiscard]] Scale scale_of(double greatest, std::string_view unit);
+
+// Cells. Missing ones have a footnote with the reason.
+enum class Marks { all, speed, accuracy };
+// As mark(), but only what concerns speed or accuracy.
+void mark_as(const Data& data, Table& table, Cell& cell, const RunView& run, Marks marks);
+[[nodiscard]] Cell number_cell(Table& table, const std::optional<double>& value, double factor,
+                               const RunView& run, const std::string& why);
+// A whole number, with all its digits.
+[[nodiscard]] Cell count_cell(std::int64_t count, std::vector<RunId> runs = {});
+[[nodiscard]] Cell rate_cell(const Data& data, Table& table, const RunView& run);
+[[nodiscard]] Cell milliseconds_cell(Table& table, const RunView& run);
+[[nodiscard]] Cell flops_cell(Table& table, const RunView& run, double factor);
+// Share of the roof, in percent.
+[[nodiscard]] Cell efficiency_cell(const Data& data, Table& table, const RunView& run);
+[[nodiscard]] Cell bound_cell(const Data& data, Table& table, const RunView& run);
+// Takes columns away in which every cell is missing, with the footnotes that only they had.
+void drop_missing_columns(Table& table, std::initializer_list<std::string_view> titles);
+// Why the run has no place under the roofs.
+[[nodiscard]] std::string why_no_point(const Data& data, const RunView& run);
+
+}  // namespace ridgeline::report

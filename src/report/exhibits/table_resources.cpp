@@ -1,0 +1,143 @@
+// What a run took of its machine: means and extremes of all readings, never one snapshot.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/exhibits/makers.h"
+#include "report/exhibits/run_table.h"
+
+namespace ridgeline::report {
+namespace {
+
+constexpr std::int64_t kEnoughReadings = 5;
+
+enum class Of { mean, low, high };
+
+// One column: sensors for a processor and for a graphics processor; nullptr: none there.
+struct Sensor {
+  const char *title, *unit, *cpu, *gpu;
+  Of of;
+  const char* meaning;
+};
+constexpr std::array<Sensor, 8> kUtilisation = {
+    {{"CPU", "%", "cpu_utilisation_percent", "cpu_utilisation_percent", Of::mean,
+      "Mean utilisation of all processors of the machine"},
+     {"CPU max", "%", "cpu_utilisation_percent", "cpu_utilisation_percent", Of::high,
+      "Highest reading"},
+     {"GPU", "%", nullptr, "gpu_utilisation_percent", Of::mean,
+      "Mean share of time in which a kernel ran"},
+     {"GPU max", "%", nullptr, "gpu_utilisation_percent", Of::high, "Highest reading"},
+     {"memory controller", "%", nullptr, "gpu_memory_utilisation_percent", Of::mean,
+      "Mean share of time in which the device's memory was read or written; no share of its size"},
+     {"memory controller max", "%", nullptr, "gpu_memory_utilisation_percent", Of::high,
+      "Highest reading"},
+     {"threads", "", "threads", "threads", Of::high, "Most threads of this program"},
+     {"processes", "", "processes", "processes", Of::high,
+      "This program and those that it started, at most"}}};
+constexpr std::array<Sensor, 6> kHeat = {
+    {{"temperature", "°C", "cpu_temperature_celsius", "gpu_temperature_celsius", Of::mean,
+      "Mean, of the device that computes"},
+     {"temperature max", "°C", "cpu_temperature_celsius", "gpu_temperature_celsius", Of::high,
+      "Highest reading"},
+     {"clock", "MHz", "cpu_mhz", "gpu_sm_mhz", Of::mean, "Mean, of the device that computes"},
+     {"clock min", "MHz", "cpu_mhz", "gpu_sm_mhz", Of::low, "Lowest reading"},
+     {"power", "W", nullptr, "gpu_power_watts", Of::mean, "Mean, of the board"},
+     {"power max", "W", nullptr, "gpu_power_watts", Of::high, "Highest reading"}}};
+
+bool on_gpu(const RunView& run) { return run.run.executor.device != "cpu"; }
+
+// What the run noted on the sensor: "cpu cpu_temperature_celsius: no thermometer; …".
+std::string why_missing(const RunView& run, const char* sensor) {
+  const auto note = run.run.notes.find("missing_sensors");
+  if (note != run.run.notes.end()) {
+    const std::string& text = note->second;
+    const std::size_t place = text.find(fmt::format("{}: ", sensor));
+    if (place != std::string::npos) return text.substr(place, text.find(';', place) - place);
+  }
+  return fmt::format("{}: not read during this run", sensor);
+}
+
+Cell sensor_cell(const Data& data, Table& table, const RunView& run, const Sensor& sensor) {
+  const char* name = on_gpu(run) ? sensor.gpu : sensor.cpu;
+  if (name == nullptr)
+    return missing(table, "it ran on a processor, which has no such sensor here");
+  const std::optional<SensorSummary> summary = data.sensor(run, name);
+  if (!summary) return missing(table, why_missing(run, name));
+  const double value = sensor.of == Of::mean  ? summary->mean
+                       : sensor.of == Of::low ? summary->low
+                                              : summary->high;
+  const bool counted = std::string_view(sensor.unit).empty();
+  if (counted && is_peer(run)) {
+    return missing(table, "a peer has a process of its own, whose threads were not counted");
+  }
+  Cell cell = counted ? count_cell(std::llround(value), {run.run.id}) : number(value, {run.run.id});
+  if (summary->readings < kEnoughReadings) {
+    cell.notes.push_back(note_index(
+        table, fmt::format("fewer than {} readings: the run was short", kEnoughReadings)));
+  }
+  return cell;
+}
+
+template <std::size_t count>
+void add_columns(Table& table, const std::array<Sensor, count>& sensors) {
+  for (const Sensor& sensor : sensors) {
+    table.columns.push_back({sensor.title, sensor.unit, true, sensor.meaning});
+  }
+}
+
+}  // namespace
+
+Tables make_resources(const ExhibitInput& input) {
+  Runs runs = chosen(input.runs, [](const RunView& run) { return !is_profile(run); });
+  std::erase_if(runs, [&](const RunView* run) {
+    return !input.data.sensor(*run, "cpu_utilisation_percent") &&
+           !input.data.sensor(*run, "gpu_utilisation_percent");
+  });
+  if (runs.empty()) return {};
+  const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
+  Table use = begin_table(input, "utilisation", "Resources", heads);
+  use.caption += " Means and extremes of all readings while the run was measured.";
+  add_columns(use, kUtilisation);
+  use.columns.push_back({"readings", "", true, "Of the processor's utilisation"});
+  Table heat = begin_table(input, "memory, heat and energy", "Resources", heads);
+  heat.caption +=
+      " Means and extremes of all readings while the run was measured; memory in MB of "
+      "10^6 bytes. Energy is that of all devices that tell theirs.";
+  heat.columns.push_back({"process", "MB", true, "Most resident memory of the process"});
+  heat.columns.push_back({"device", "MB", true, "Most memory on the graphics processor"});
+  add_columns(heat, kHeat);
+  heat.columns.push_back({"energy", "J/sample", true, "Energy of the run for each sample"});
+  for (const RunView* run : runs) {
+    std::vector<Cell> row = begin_row(input.data, heads, *run);
+    for (const Sensor& sensor : kUtilisation) {
+      row.push_back(sensor_cell(input.data, use, *run, sensor));
+    }
+    const auto read = input.data.sensor(*run, "cpu_utilisation_percent");
+    row.push_back(read ? count_cell(read->readings, {run->run.id}) : missing(use, "no readings"));
+    mark_as(input.data, use, row[heads.fields.size()], *run, Marks::speed);
+    use.rows.push_back(std::move(row));
+
+    row = begin_row(input.data, heads, *run);
+    row.push_back(number_cell(heat, input.data.process_memory_bytes(*run), 1e-6, *run,
+                              "the memory of this process was not measured"));
+    row.push_back(number_cell(heat, input.data.device_memory_bytes(*run), 1e-6, *run,
+                              on_gpu(*run) ? "the device's memory was not measured"
+                                           : "it ran on a processor: the process's memory is all"));
+    for (const Sensor& sensor : kHeat) {
+      row.push_back(sensor_cell(input.data, heat, *run, sensor));
+    }
+    row.push_back(number_cell(heat, number_of(*run, "energy_joules_per_sample"), 1.0, *run,
+                              "no device told its energy during this run, or it was too short"));
+    heat.rows.push_back(std::move(row));
+  }
+  if (std::none_of(runs.begin(), runs.end(), [](const RunView* run) { return on_gpu(*run); })) {
+    drop_missing_columns(use, {"GPU", "GPU max", "memory controller", "memory controller max"});
+    drop_missing_columns(heat, {"device"});
+  }
+  return {use, heat};
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,183 @@
+// Whole trainings: epochs, accuracy, memory, time to a wanted accuracy.
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/exhibits/makers.h"
+#include "report/exhibits/run_table.h"
+
+namespace ridgeline::report {
+namespace {
+
+bool has_epochs(const RunView& run) { return !run.epochs.empty(); }
+
+bool full_batch(const RunView& run) {
+  return run.run.work.variant.find("full batch") != std::string::npos;
+}
+
+double first_step(const RunView& run) { return number_of(run, "first_step_seconds").value_or(0.0); }
+
+// Seconds of one pass over the data. With full batches a record holds several.
+double pass_seconds(const RunView& run, const EpochRecord& epoch) {
+  const auto samples = static_cast<double>(epoch.samples);
+  if (!full_batch(run) || samples <= 0.0) return epoch.seconds;
+  return epoch.seconds * static_cast<double>(run.run.work.data_samples) / samples;
+}
+
+std::optional<double> mean_later_epoch(const RunView& run) {
+  if (run.epochs.size() < 2) return std::nullopt;
+  double sum = 0.0;
+  for (std::size_t i = 1; i < run.epochs.size(); ++i) sum += pass_seconds(run, run.epochs[i]);
+  return sum / static_cast<double>(run.epochs.size() - 1);
+}
+
+struct Accuracies {
+  std::optional<double> last, best;
+};
+Accuracies accuracies_of(const RunView& run) {
+  Accuracies found;
+  for (const EpochRecord& epoch : run.epochs) {
+    if (!epoch.test_accuracy) continue;
+    found.last = epoch.test_accuracy;
+    found.best = std::max(found.best.value_or(0.0), *epoch.test_accuracy);
+  }
+  return found;
+}
+
+const char* const kUntested = "the network was not tested";
+
+// Levels that somebody may want, from the ones that at least one training reached: the highest
+// three.
+std::vector<double> levels_of(const Runs& runs) {
+  static constexpr std::array<double, 15> kLevels = {0.2, 0.3,  0.4,  0.5,  0.6,  0.7,   0.8, 0.85,
+                                                     0.9, 0.93, 0.95, 0.97, 0.98, 0.985, 0.99};
+  double best = 0.0;
+  for (const RunView* run : runs) best = std::max(best, accuracies_of(*run).best.value_or(0.0));
+  std::vector<double> levels;
+  for (const double level : kLevels) {
+    if (level <= best) levels.push_back(level);
+  }
+  if (levels.size() > 3) levels.erase(levels.begin(), levels.end() - 3);
+  return levels;
+}
+
+struct Reached {
+  std::int64_t epoch = 0;
+  double seconds = 0.0;  // of training until then
+};
+std::optional<Reached> reached(const RunView& run, double level) {
+  double seconds = first_step(run);
+  for (const EpochRecord& epoch : run.epochs) {
+    seconds += epoch.seconds;
+    if (epoch.test_accuracy && *epoch.test_accuracy >= level) return Reached{epoch.epoch, seconds};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Tables make_training(const ExhibitInput& input) {
+  const Runs runs = chosen(input.runs, has_epochs);
+  if (runs.empty()) return {};
+  const bool gpu = std::any_of(runs.begin(), runs.end(), [](const RunView* run) {
+    return run->run.executor.device != "cpu";
+  });
+  const Heads heads = heads_of(input.data, runs, {"model", "machine", "executor"});
+  Table table = begin_table(input, "", "Training", heads);
+  table.caption += fmt::format(
+      " Times are of training alone, tests apart. The first epoch, with the first step and all "
+      "that "
+      "happens only once, stands apart from the mean of the others. Throughput is the median of "
+      "the "
+      "epochs after the first with its 95% interval (with fewer than six its range; {}). Final is "
+      "the accuracy after the last epoch, not a mean.",
+      samples_text(runs));
+  for (TableColumn column : std::vector<TableColumn>{
+           {"epochs", "", true, "Passes over the data"},
+           {"first epoch", "s", true, "With the very first step"},
+           {"epoch", "s", true, "Mean of the epochs after the first"},
+           {"total", "s", true, "All epochs and the first step, without tests"},
+           {"throughput", "img/s", true, "Samples a second after the first epoch"},
+           {"waiting", "%", true, "Share of the time that the loader is waited for"},
+           {"final loss", "", true, "Mean training loss of the last epoch"},
+           {"final Acc@1", "%", true, "Test accuracy after the last epoch"},
+           {"max Acc@1", "%", true, "Highest test accuracy of all epochs"},
+           {"RAM", "MB", true, "Most resident memory of the process, 10^6 bytes"}}) {
+    table.columns.push_back(std::move(column));
+  }
+  if (gpu) table.columns.push_back({"VRAM", "MB", true, "Most memory on the graphics processor"});
+  for (const RunView* run : runs) {
+    std::vector<Cell> row = begin_row(input.data, heads, *run);
+    const std::vector<RunId> id = {run->run.id};
+    row.push_back(count_cell(run->epochs.back().epoch, id));
+    row.push_back(number(pass_seconds(*run, run->epochs.front()) + first_step(*run), id));
+    row.push_back(
+        number_cell(table, mean_later_epoch(*run), 1.0, *run, "there was only one epoch"));
+    double total = first_step(*run), waited = 0.0, seconds = 0.0;
+    for (const EpochRecord& epoch : run->epochs) {
+      total += epoch.seconds;
+      seconds += epoch.seconds;
+      waited += epoch.data_wait_seconds;
+    }
+    row.push_back(number(total, id));
+    row.push_back(rate_cell(input.data, table, *run));
+    row.push_back(seconds > 0.0 ? number(100.0 * waited / seconds, id)
+                                : missing(table, "no time but that of the first step"));
+    const double loss = run->epochs.back().train_loss;
+    row.push_back(std::isfinite(loss) ? number(loss, id)
+                                      : missing(table, "the loss is not a number"));
+    const Accuracies accuracies = accuracies_of(*run);
+    row.push_back(number_cell(table, accuracies.last, 100.0, *run, kUntested));
+    if (accuracies.last) mark_as(input.data, table, row.back(), *run, Marks::accuracy);
+    row.push_back(number_cell(table, accuracies.best, 100.0, *run, kUntested));
+    row.push_back(number_cell(table, input.data.process_memory_bytes(*run), 1e-6, *run,
+                              "the memory of the process was not measured"));
+    if (gpu) {
+      row.push_back(number_cell(table, input.data.device_memory_bytes(*run), 1e-6, *run,
+                                run->run.executor.device == "cpu"
+                                    ? "it ran on a processor: there is no such memory"
+                                    : "the memory of the device was not measured"));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return {table};
+}
+
+Tables make_targets(const ExhibitInput& input) {
+  Runs runs = chosen(input.runs, has_epochs);
+  std::erase_if(runs, [](const RunView* run) { return !accuracies_of(*run).best; });
+  const std::vector<double> levels = levels_of(runs);
+  if (runs.empty() || levels.empty()) return {};
+  const Heads heads = heads_of(input.data, runs, {"model", "machine", "executor"});
+  Table table = begin_table(input, "", "Time to a wanted accuracy", heads);
+  table.caption +=
+      " Epochs and training time, tests apart, until the test accuracy reached the level for the "
+      "first time; it is looked at after each epoch only.";
+  for (const double level : levels) {
+    const std::string percent = fmt::format("{:g}%", 100.0 * level);
+    table.columns.push_back(
+        {percent, "epochs", true, "Epochs until the test accuracy was " + percent});
+    table.columns.push_back(
+        {percent, "s", true, "Training time until the test accuracy was " + percent});
+  }
+  table.columns.push_back({"max Acc@1", "%", true, "Highest test accuracy of all epochs"});
+  for (const RunView* run : runs) {
+    std::vector<Cell> row = begin_row(input.data, heads, *run);
+    for (const double level : levels) {
+      const std::optional<Reached> found = reached(*run, level);
+      const std::string why = fmt::format("not reached in {} epochs", run->epochs.back().epoch);
+      row.push_back(found ? count_cell(found->epoch, {run->run.id}) : missing(table, why));
+      row.push_back(
+          number_cell(table, found ? std::optional(found->seconds) : std::nullopt, 1.0, *run, why));
+    }
+    row.push_back(number_cell(table, accuracies_of(*run).best, 100.0, *run, kUntested));
+    mark(input.data, table, row.back(), *run);
+    table.rows.push_back(std::move(row));
+  }
+  return {table};
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,208 @@
+#include "report/flags.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace ridgeline::report {
+namespace {
+
+// For accuracies whose number of test samples was not written down: few, so that the interval of
+// guessing is wide.
+constexpr double kAssumedTestSamples = 1000.0;
+constexpr double kStandardErrors = 3.0;
+
+Finding flag(std::string_view name, const char* severity, std::string evidence) {
+  return {std::string(name), severity, std::move(evidence)};
+}
+
+void find_substitute(const RunView& run, std::vector<Finding>& flags) {
+  if (!run.substitute.empty()) flags.push_back(flag(kSubstituted, "warning", run.substitute));
+}
+
+std::optional<double> number_of(const RunView& run, const char* name) {
+  const auto found = run.run.numbers.find(name);
+  if (found == run.run.numbers.end()) return std::nullopt;
+  return found->second;
+}
+
+void find_chance(const RunView& run, std::vector<Finding>& flags) {
+  const EpochRecord* last = nullptr;
+  for (const EpochRecord& epoch : run.epochs) {
+    if (epoch.test_accuracy) last = &epoch;
+  }
+  const std::int64_t classes = run.run.work.classes;
+  if (last == nullptr || classes < 2) return;
+  const std::optional<double> tested = number_of(run, "test_samples");
+  if (!at_chance(*last->test_accuracy, classes, tested.value_or(kAssumedTestSamples))) return;
+  flags.push_back(flag(
+      kAtChance, "warning",
+      fmt::format("test accuracy {:.2f}% after epoch {}; guessing among {} classes gives {:.2f}%{}",
+                  100.0 * *last->test_accuracy, last->epoch, classes,
+                  100.0 / static_cast<double>(classes),
+                  tested ? fmt::format(" on {} samples", count_text(std::llround(*tested)))
+                         : std::string())));
+}
+
+void find_loss(const RunView& run, std::vector<Finding>& flags) {
+  for (const EpochRecord& epoch : run.epochs) {
+    if (std::isfinite(epoch.train_loss)) continue;
+    flags.push_back(flag(kNotANumber, "error",
+                         fmt::format("the loss of epoch {} is not a number", epoch.epoch)));
+    return;
+  }
+}
+
+// A network whose loss is the same to the last digit in every epoch learns nothing.
+bool loss_stands_still(const RunView& run) {
+  if (run.epochs.size() < 2) return false;
+  const double first = run.epochs.front().train_loss;
+  return std::isfinite(first) &&
+         std::all_of(run.epochs.begin(), run.epochs.end(), [&](const EpochRecord& epoch) {
+           return std::abs(epoch.train_loss - first) <= 1e-9 * std::abs(first);
+         });
+}
+
+void find_frozen(const RunView& run, std::vector<Finding>& flags) {
+  if (loss_stands_still(run)) {
+    flags.push_back(flag(kFrozen, "warning",
+                         fmt::format("the training loss is {:.6g} in all of {} epochs: "
+                                     "the parameters do not change",
+                                     run.epochs.front().train_loss, run.epochs.size())));
+    return;
+  }
+  if (run.run.work.variant.find("freeze=") == std::string::npos) return;
+  flags.push_back(flag(kFrozen, "note",
+                       fmt::format("only some parameters were trained ({}): a step does less work "
+                                   "than one of the whole network",
+                                   run.run.work.variant)));
+}
+
+void find_loader(const RunView& run, std::vector<Finding>& flags) {
+  const std::optional<double> share = wait_share(run);
+  if (!share || *share < kLoaderShare) return;
+  flags.push_back(
+      flag(kLoaderBound, "warning",
+           fmt::format("{:.0f}% of the time went into waiting for data", 100.0 * *share)));
+}
+
+void find_roof(const Data& data, const RunView& run, std::vector<Finding>& flags) {
+  const std::optional<RooflinePoint> point = data.point(run);
+  if (!point) return;
+  for (const Finding& finding : above_roof({&*point, 1})) flags.push_back(finding);
+}
+
+void find_few(const RunView& run, std::vector<Finding>& flags) {
+  if (!run.seconds) return;
+  // The iterations of a training are counted in epochs of many.
+  if (!run.epochs.empty()) {
+    if (run.seconds->samples > 1) return;
+    flags.push_back(
+        flag(kFewSamples, "warning", "one epoch only that counts: its throughput has no interval"));
+    return;
+  }
+  const std::int64_t samples = run.seconds->samples;
+  if (samples >= kEnoughSamples && run.seconds->high > run.seconds->low) return;
+  flags.push_back(flag(kFewSamples, "warning",
+                       samples < kEnoughSamples
+                           ? fmt::format("{} measured iteration{}; {} are wanted", samples,
+                                         samples == 1 ? "" : "s", kEnoughSamples)
+                           : fmt::format("{} measured iterations without an interval", samples)));
+}
+
+void take_stored(const RunView& run, std::vector<Finding>& flags) {
+  std::vector<Finding> stored;
+  std::vector<std::int64_t> counts;
+  for (const Finding& finding : run.findings) {
+    if (finding.severity == "note") continue;
+    const auto same = [&](const Finding& other) { return other.name == finding.name; };
+    if (std::any_of(flags.begin(), flags.end(), same)) continue;
+    const auto known = std::find_if(stored.begin(), stored.end(), same);
+    if (known != stored.end()) {
+      ++counts[static_cast<std::size_t>(known - stored.begin())];
+      continue;
+    }
+    stored.push_back(finding);
+    counts.push_back(1);
+  }
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    if (counts[i] > 1) stored[i].evidence += fmt::format(" (and {} more)", counts[i] - 1);
+    flags.push_back(std::move(stored[i]));
+  }
+}
+
+int gravity(const Finding& finding) {
+  return finding.severity == "error" ? 0 : finding.severity == "warning" ? 1 : 2;
+}
+
+struct Meaning {
+  std::string_view name, sentence;
+};
+constexpr std::array<Meaning, 19> kMeanings = {{
+    {kAtChance, "the network guesses: its accuracy is that of chance"},
+    {kNotANumber, "the training diverged: its loss is not a number"},
+    {kFrozen, "not all parameters were trained"},
+    {kLoaderBound,
+     "waits for data during more than a tenth of its time: the loader, not the "
+     "device, sets the speed"},
+    {kAboveRoof, "lies above its roof: a cost, a time or a ceiling is wrong"},
+    {kFewSamples, "made from fewer than 10 iterations, or from one epoch that counts"},
+    {"loader stalls", "some iterations stood still for data"},
+    {"noisy neighbour", "other programs used the processors while this was measured"},
+    {"thermal throttling", "the device slowed down for heat"},
+    {"power throttling", "the device slowed down to keep its power limit"},
+    {"hardware slowdown", "the device slowed down by itself"},
+    {"clock drop", "the clock fell while this was measured"},
+    {"memory pressure", "the machine was short of memory"},
+    {"swapping", "the machine swapped memory to disk"},
+    {"periodic samples", "every so-many-th iteration differs from the others"},
+    {"drift", "iterations became slower or faster while this was measured"},
+    {"outliers", "some iterations lie far from the median; all are kept"},
+    {"profiling overhead", "watching the iterations made them slower"},
+    {"parity", "computes something else than the engine: its losses differ"},
+}};
+
+}  // namespace
+
+std::optional<double> wait_share(const RunView& run) {
+  if (const auto share = number_of(run, "data_wait_share")) return share;
+  double waited = 0.0, seconds = 0.0;
+  for (const EpochRecord& epoch : run.epochs) {
+    waited += epoch.data_wait_seconds;
+    seconds += epoch.seconds;
+  }
+  if (seconds <= 0.0) return std::nullopt;
+  return waited / seconds;
+}
+
+bool at_chance(double accuracy, std::int64_t classes, double samples) {
+  const double guess = 1.0 / static_cast<double>(classes);
+  return accuracy <= guess + kStandardErrors * std::sqrt(guess * (1.0 - guess) / samples);
+}
+
+std::vector<Finding> flags_of(const Data& data, const RunView& run) {
+  std::vector<Finding> flags;
+  find_substitute(run, flags);
+  find_loss(run, flags);
+  find_chance(run, flags);
+  find_frozen(run, flags);
+  find_loader(run, flags);
+  find_roof(data, run, flags);
+  find_few(run, flags);
+  take_stored(run, flags);
+  std::stable_sort(flags.begin(), flags.end(),
+                   [](const Finding& a, const Finding& b) { return gravity(a) < gravity(b); });
+  return flags;
+}
+
+std::string footnote_of(const Finding& flag) {
+  const auto found = std::find_if(kMeanings.begin(), kMeanings.end(),
+                                  [&](const Meaning& each) { return each.name == flag.name; });
+  return fmt::format("{}: {}", flag.name,
+                     found == kMeanings.end() ? flag.evidence : std::string(found->sentence));
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,73 @@
+#include "report/make_document.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "build_info.h"
+#include "report/analysis/prose.h"
+#include "report/sections/sections.h"
+
+namespace ridgeline::report {
+namespace {
+
+std::vector<const StudyView*> chosen_studies(const Data& data, const DocumentOptions& options) {
+  std::vector<const StudyView*> chosen;
+  for (const StudyView& study : data.studies()) {
+    const std::vector<std::string>& wanted = options.studies;
+    if (wanted.empty() ||
+        std::find(wanted.begin(), wanted.end(), study.definition.name) != wanted.end()) {
+      chosen.push_back(&study);
+    }
+  }
+  for (const std::string& name : options.studies) {
+    if (std::none_of(chosen.begin(), chosen.end(),
+                     [&](const StudyView* study) { return study->definition.name == name; })) {
+      std::vector<std::string> known;
+      for (const StudyView& study : data.studies()) known.push_back(study.definition.name);
+      bad_input("the store has no study '{}'; it has {}", name,
+                known.empty() ? "none" : list_text(known, 20));
+    }
+  }
+  return chosen;
+}
+
+std::string title_of(const std::vector<const StudyView*>& studies) {
+  if (studies.size() == 1) return studies.front()->definition.title;
+  return "Ridgeline report";
+}
+
+std::string subtitle_of(const Data& data) {
+  std::vector<std::string> machines;
+  for (const Machine& machine : data.machines()) machines.push_back(machine.name);
+  return list_text(machines, 4);
+}
+
+}  // namespace
+
+Document make_document(const Data& data, const DocumentOptions& options) {
+  Ratios ratios(data);
+  const SectionInput input{
+      .data = data, .ratios = ratios, .studies = chosen_studies(data, options)};
+  Document document;
+  document.title = options.title.empty() ? title_of(input.studies) : options.title;
+  document.subtitle = subtitle_of(data);
+  document.generated = utc_now();
+  document.program = fmt::format("ridgeline {} ({})", build_info::version, build_info::revision);
+  std::vector<Section> rest;
+  const auto add = [&](Section section) {
+    if (!section.blocks.empty() || !section.sections.empty()) rest.push_back(std::move(section));
+  };
+  add(environments_section(input));
+  add(complexity_section(input));
+  for (const StudyView* study : input.studies) add(study_section(input, *study));
+  add(other_section(input));
+  add(comparisons_section(input));
+  add(anomalies_section(input));
+  add(method_section(input));
+  add(runs_section(input));
+  document.sections.push_back(summary_section(input, rest));
+  for (Section& section : rest) document.sections.push_back(std::move(section));
+  return document;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,201 @@
+#include "report/markdown.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/utf8.h"
+
+namespace ridgeline::report {
+namespace {
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c < 0; }
+
+// What would begin a list, a heading or a rule where a line begins.
+std::string at_line_start(std::string text) {
+  text.erase(0, text.find_first_not_of(' '));
+  if (text.empty()) return text;
+  if (std::string_view("-+=#").find(text[0]) != std::string_view::npos) return '\\' + text;
+  std::size_t digits = 0;
+  while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0) {
+    ++digits;
+  }
+  const bool listed = digits > 0 && digits < text.size() &&
+                      (text[digits] == '.' || text[digits] == ')') &&
+                      (digits + 1 == text.size() || text[digits + 1] == ' ');
+  if (listed) text.insert(digits, 1, '\\');
+  return text;
+}
+
+// Stars work only where the letters beside them allow it; elements always do.
+std::string strong_text(std::string_view text) {
+  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  const std::string shown = markdown_text(text);
+  const bool stars = !text.empty() && plain(text.front()) && plain(text.back());
+  return stars ? "**" + shown + "**" : "<strong>" + shown + "</strong>";
+}
+
+std::string pieces_text(const std::vector<Piece>& pieces) {
+  std::string text;
+  for (const Piece& piece : pieces) {
+    const std::string_view words = piece.text;
+    const std::size_t first = std::min(words.find_first_not_of(' '), words.size());
+    const std::size_t last = words.find_last_not_of(' ') + 1;
+    if (piece.strong && first < last) {
+      text += std::string(words.substr(0, first)) + strong_text(words.substr(first, last - first)) +
+              std::string(words.substr(last));
+    } else {
+      text += markdown_text(words);
+    }
+    if (!piece.runs.empty()) text += fmt::format(" <sup>{}</sup>", runs_text(piece.runs));
+  }
+  return at_line_start(text);
+}
+
+std::string capitalised(std::string text) {
+  if (!text.empty()) {
+    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  }
+  return text;
+}
+
+std::string cell_text(const Cell& cell) {
+  std::string text = markdown_text(cell.text);
+  std::string marks;
+  for (const std::size_t note : cell.notes) {
+    marks += (marks.empty() ? "" : ",") + note_mark(note);
+  }
+  return marks.empty() ? text : fmt::format("{} <sup>{}</sup>", text, marks);
+}
+
+// A fence longer than any in the text.
+std::string listing_text(const std::string& text) {
+  std::size_t longest = 2, run = 0;
+  for (const char c : text) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(longest + 1, '`');
+  return fmt::format("{}\n{}\n{}\n", fence, valid_utf8(text), fence);
+}
+
+class Writer {
+ public:
+  explicit Writer(const PictureFiles& pictures) : pictures_(pictures) {}
+
+  void operator()(const Paragraph& paragraph) { add(pieces_text(paragraph.pieces)); }
+  void operator()(const Listing& listing) { add(listing_text(listing.text)); }
+  void operator()(const Notice& notice) {
+    add(fmt::format("> {} {}",
+                    strong_text(fmt::format("{}: {}.", capitalised(notice.severity), notice.name)),
+                    pieces_text(notice.pieces)));
+  }
+  void operator()(const Judgement& judgement) {
+    add(fmt::format("> <em>{}</em>  \n> {} {}", markdown_text(judgement.statement),
+                    strong_text(capitalised(judgement.verdict) + "."),
+                    pieces_text(judgement.pieces)));
+  }
+  void operator()(const Table& table) { add(markdown_table(table)); }
+  void operator()(const Figure& figure) {
+    const std::string path = pictures_.path_of(figure);
+    add(strong_text(figure.title));
+    if (!path.empty()) {
+      add(fmt::format("![{}]({})", markdown_text(figure.title), path));
+    } else {
+      add(figure.empty() ? std::string("(Nothing to draw.)")
+                         : fmt::format("(Not drawn: {}.)", markdown_text(why_not(figure))));
+    }
+    if (!figure.caption.empty()) add(at_line_start(markdown_text(figure.caption)));
+    for (const std::string& note : figure.notes) add(at_line_start(markdown_text(note)));
+    if (!figure.runs.empty()) add(fmt::format("<sup>{}</sup>", runs_text(figure.runs)));
+  }
+
+  void section(const Section& section, std::size_t level) {
+    add(std::string(std::min<std::size_t>(level, 6), '#') + ' ' + markdown_text(section.title));
+    for (const Block& block : section.blocks) std::visit(*this, block);
+    for (const Section& inner : section.sections) this->section(inner, level + 1);
+  }
+
+  void add(const std::string& block) {
+    text_ += block;
+    text_ += block.ends_with('\n') ? "\n" : "\n\n";
+  }
+  [[nodiscard]] std::string text() && {
+    text_.pop_back();
+    return std::move(text_);
+  }
+
+ private:
+  [[nodiscard]] std::string why_not(const Figure& figure) const {
+    if (!pictures_.why_none.empty()) return pictures_.why_none;
+    return fmt::format("gnuplot could not draw {}", figure.id);
+  }
+
+  const PictureFiles& pictures_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string markdown_text(std::string_view plain) {
+  const std::string text = valid_utf8(plain);
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const char before = i > 0 ? text[i - 1] : ' ', after = i + 1 < text.size() ? text[i + 1] : ' ';
+    if (c == '<') {
+      result += "&lt;";
+    } else if (c == '>') {
+      result += "&gt;";
+    } else if (c == '&') {
+      result += "&amp;";
+    } else if (std::string_view("\\`*|~$").find(c) != std::string_view::npos) {
+      result += '\\';
+      result += c;
+    } else if (c == '_') {
+      // Within a word it is a letter like others: mobilenet_v2.
+      if (!is_word(before) || !is_word(after)) result += '\\';
+      result += c;
+    } else if ((c == '[' && after == '^') || (c == '!' && after == '[') ||
+               (c == ']' && (after == '(' || after == '[' || after == ':'))) {
+      result += '\\';
+      result += c;
+    } else {
+      result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+std::string markdown_table(const Table& table) {
+  std::string text = strong_text(table.title) + "\n\n";
+  if (!table.caption.empty()) text += at_line_start(markdown_text(table.caption)) + "\n\n";
+  std::string rule;
+  for (const TableColumn& column : table.columns) {
+    text += fmt::format("| {} ", markdown_text(heading_of(column)));
+    rule += column.number ? "|---:" : "|---";
+  }
+  text += fmt::format("|\n{}|\n", rule);
+  for (const std::vector<Cell>& row : table.rows) {
+    for (const Cell& cell : row) text += fmt::format("| {} ", cell_text(cell));
+    text += "|\n";
+  }
+  for (std::size_t i = 0; i < table.notes.size(); ++i) {
+    text += fmt::format("{}<sup>{}</sup> {}{}\n", i == 0 ? "\n" : "", note_mark(i),
+                        markdown_text(table.notes[i]), i + 1 < table.notes.size() ? "  " : "");
+  }
+  return text;
+}
+
+std::string markdown_document(const Document& document, const PictureFiles& pictures) {
+  Writer writer(pictures);
+  writer.add("# " + markdown_text(document.title));
+  if (!document.subtitle.empty()) writer.add(at_line_start(markdown_text(document.subtitle)));
+  writer.add(fmt::format("Made {} by {}.", markdown_text(document.generated),
+                         markdown_text(document.program)));
+  for (const Section& section : document.sections) writer.section(section, 2);
+  return std::move(writer).text();
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,28 @@
+#pragma once
+
+// A network as boxes with places: which row each stands in, and which go together where there are
+// too many to draw.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/figure.h"
+
+namespace ridgeline::report::plot {
+
+struct Network {
+  std::vector<Node> nodes;
+  std::vector<std::pair<std::size_t, std::size_t>> edges;  // indices; no loops, none twice
+};
+
+[[nodiscard]] Network network_of(const Figure& figure);
+
+// One box for all nodes of a layer, block or stage (by the parts of their ids) where there are more
+// than `most`; where the names do not help, for neighbours.
+[[nodiscard]] Network condensed(const Network& network, std::size_t most);
+
+// The longest way from an input to each node. Circles, which no network has, are cut.
+[[nodiscard]] std::vector<std::size_t> depths_of(const Network& network);
+
+}  // namespace ridgeline::report::plot

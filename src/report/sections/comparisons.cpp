@@ -1,0 +1,219 @@
+// Runs of the same work held against each other, with verdicts, and why the widest gaps are there.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "lab/compare/gap.h"
+#include "report/analysis/places.h"
+#include "report/analysis/prose.h"
+#include "report/sections/sections.h"
+
+namespace ridgeline::report {
+namespace {
+
+constexpr std::size_t kMostRows = 60, kLedgers = 3;
+
+// For each work the fastest of each device against the others of that device, and the fastest of
+// all against the fastest of each other device.
+std::vector<Ratio> ratios_of(const SectionInput& input, const std::vector<const RunView*>& runs,
+                             bool& cut) {
+  std::vector<Ratio> found;
+  const auto add = [&](const RunView& fast, const RunView& slow) {
+    if (found.size() >= kMostRows) {
+      cut = true;
+      return;
+    }
+    if (const auto ratio = input.ratios.of(fast, slow)) found.push_back(*ratio);
+  };
+  for (const auto& alike : by_work(runs)) {
+    const RunView* best = fastest_of(alike);
+    if (best == nullptr || alike.size() < 2) continue;
+    std::map<Place, std::vector<const RunView*>> places;
+    for (const RunView* run : alike) {
+      if (run->seconds) places[place_of(*run)].push_back(run);
+    }
+    for (const auto& [place, here] : places) {
+      const RunView* local = fastest_of(here);
+      if (local != best) add(*best, *local);
+    }
+    for (const auto& [place, here] : places) {
+      const RunView* local = fastest_of(here);
+      for (const RunView* run : here) {
+        if (run != local) add(*local, *run);
+      }
+    }
+  }
+  return found;
+}
+
+std::string how_text(const Ratio& ratio) {
+  if (ratio.side_by_side) return "side by side, " + ratio.basis;
+  if (ratio.basis == "epochs") return "different calls, epochs";
+  return ratio.floor_known ? "different calls, with the noise of repeated runs" : "different calls";
+}
+
+Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
+                   const Wording& wording) {
+  Table table;
+  table.id = "comparisons-ratios";
+  table.title = "Runs of the same work compared";
+  table.caption =
+      "How many times as fast the first is as the second, by synchronised iterations, with a "
+      "99% interval.";
+  table.columns = {{.title = "work"},
+                   {.title = "first"},
+                   {.title = "second"},
+                   {.title = "speed-up",
+                    .unit = "×",
+                    .number = true,
+                    .meaning = "Median time of the second over that of the first, 99% interval"},
+                   {.title = "verdict", .meaning = "Of the first: faster, slower, same, undecided"},
+                   {.title = "measured"}};
+  const bool machines = input.data.machines().size() > 1;
+  const auto who = [&](const RunView& run) {
+    return machines ? fmt::format("{}, {}", run.executor(), input.data.machine_of(run).name)
+                    : run.executor();
+  };
+  for (const Ratio& ratio : ratios) {
+    const std::vector<RunId> runs = {ratio.of->run.id, ratio.than->run.id};
+    std::vector<Cell> row = {words(wording.work(*ratio.of)),
+                             words(who(*ratio.of)),
+                             words(who(*ratio.than)),
+                             interval(ratio.speedup, ratio.low, ratio.high, runs),
+                             words(std::string(name_of(ratio.verdict))),
+                             words(how_text(ratio))};
+    if (!ratio.sound) {
+      row[3].notes.push_back(note_index(
+          table, "too few epochs or iterations for an interval: the range of what was measured"));
+    }
+    if (!ratio.side_by_side && !ratio.floor_known) {
+      row[5].notes.push_back(note_index(
+          table,
+          "measured in different calls without repetitions in the store: how much runs differ by "
+          "themselves is unknown, and the interval does not hold it"));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// What is known of one side for the ledger.
+std::optional<GapSide> side_of(const Data& data, const RunView& run) {
+  if (!run.seconds) return std::nullopt;
+  const Store& store = data.store();
+  const RunId id = run.run.id;
+  std::vector<StepTime> steps = store.steps(id);
+  if (steps.empty()) return std::nullopt;
+  return gap_side(run.run, run.seconds->value, store.samples(id), std::move(steps),
+                  store.readings(id), data.machine_of(run).ceilings);
+}
+
+// The widest gaps between sides whose steps were timed, of different kinds: one across devices of
+// each pair of places, then on one device.
+std::vector<const Ratio*> widest(const Data& data, const std::vector<Ratio>& ratios) {
+  std::vector<const Ratio*> sorted;
+  for (const Ratio& ratio : ratios) {
+    const auto has_steps = [](const RunView& run) {
+      return run.run.numbers.contains("step_sum_seconds");
+    };
+    if (ratio.verdict == Verdict::faster && has_steps(*ratio.of) && has_steps(*ratio.than)) {
+      sorted.push_back(&ratio);
+    }
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Ratio* a, const Ratio* b) { return a->speedup > b->speedup; });
+  std::vector<const Ratio*> chosen;
+  std::set<std::pair<std::string, std::string>> kinds;
+  for (const Ratio* ratio : sorted) {
+    const auto kind = [&](const RunView& run) {
+      return place_text(data, place_of(run)) + " " + run.executor();
+    };
+    if (chosen.size() < kLedgers && kinds.insert({kind(*ratio->of), kind(*ratio->than)}).second) {
+      chosen.push_back(ratio);
+    }
+  }
+  return chosen;
+}
+
+std::optional<Table> ledger_table(const Data& data, const Ratio& ratio, const Wording& wording,
+                                  std::size_t number) {
+  const auto fast = side_of(data, *ratio.of), slow = side_of(data, *ratio.than);
+  if (!fast || !slow) return std::nullopt;
+  const GapLedger ledger = gap_ledger(*fast, *slow);
+  const bool machines = data.machines().size() > 1;
+  const auto who = [&](const RunView& run) {
+    return machines ? fmt::format("{} on {}", run.executor(), data.machine_of(run).name)
+                    : run.executor();
+  };
+  Table table;
+  table.id = fmt::format("comparisons-gap-{}", number);
+  table.title = fmt::format("Why {} takes {} {} times as long as {}", wording.work(*ratio.of),
+                            who(*ratio.than), number_text(ledger.ratio), who(*ratio.of));
+  table.caption = "Factors above 1 make the slower one slower; their product is the ratio.";
+  table.columns = {{.title = "factor"},
+                   {.title = "of the ratio", .unit = "×", .number = true},
+                   {.title = "evidence"}};
+  const std::vector<RunId> runs = {ratio.of->run.id, ratio.than->run.id};
+  for (const GapFactor& factor : ledger.factors) {
+    table.rows.push_back(
+        {words(factor.name), report::number(factor.factor, runs), words(factor.evidence)});
+  }
+  table.rows.push_back({words("product"), report::number(ledger.ratio, runs), words("")});
+  return table;
+}
+
+Sentence tally_sentence(const std::vector<Ratio>& ratios) {
+  if (ratios.size() < 2) return std::nullopt;
+  std::map<Verdict, std::vector<RunId>> runs;
+  for (const Ratio& ratio : ratios) {
+    runs[ratio.verdict].push_back(ratio.of->run.id);
+    runs[ratio.verdict].push_back(ratio.than->run.id);
+  }
+  Prose text;
+  text.say(fmt::format("Of {} of runs that did the same work, the first is ",
+                       count_words(ratios.size(), "comparison")));
+  bool first = true;
+  for (const auto& [verdict, ids] : runs) {
+    if (!first) text.say(", ");
+    text.say(fmt::format("{} in {}", verdict == Verdict::same ? "as fast" : name_of(verdict),
+                         ids.size() / 2),
+             ids);
+    first = false;
+  }
+  text.say(".");
+  return text;
+}
+
+}  // namespace
+
+Section comparisons_section(const SectionInput& input) {
+  Section section = titled("comparisons", "Comparisons");
+  const std::vector<const RunView*> runs = newest_of(shown_runs(input));
+  const Wording wording(runs);
+  bool cut = false;
+  const std::vector<Ratio> ratios = ratios_of(input, runs, cut);
+  if (ratios.empty()) return section;
+  if (const auto text = paragraph_of({tally_sentence(ratios)})) section.blocks.emplace_back(*text);
+  section.blocks.emplace_back(ratios_table(input, ratios, wording));
+  if (cut) {
+    section.blocks.emplace_back(Notice{
+        .severity = "note",
+        .name = "not all comparisons",
+        .pieces = {{.text = fmt::format("The first {} are shown; 'ridgeline compare' takes any two "
+                                        "runs.",
+                                        kMostRows)}}});
+  }
+  std::size_t number = 0;
+  for (const Ratio* ratio : widest(input.data, ratios)) {
+    if (auto table = ledger_table(input.data, *ratio, wording, number + 1)) {
+      section.blocks.emplace_back(*std::move(table));
+      ++number;
+    }
+  }
+  return section;
+}
+
+}  // namespace ridgeline::report

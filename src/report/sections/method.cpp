@@ -1,0 +1,215 @@
+// How it was measured, with the counts and settings of the runs at hand.
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "lab/compare/verdict.h"
+#include "lab/stats/bootstrap.h"
+#include "report/analysis/prose.h"
+#include "report/sections/sections.h"
+
+namespace ridgeline::report {
+namespace {
+
+// Values of a number over the runs that have it.
+struct Spread {
+  std::vector<double> values;
+
+  Spread(const std::vector<const RunView*>& runs, const std::string& name) {
+    for (const RunView* run : runs) {
+      const auto found = run->run.numbers.find(name);
+      if (found != run->run.numbers.end()) values.push_back(found->second);
+    }
+  }
+  [[nodiscard]] bool empty() const { return values.empty(); }
+  [[nodiscard]] double least() const { return *std::min_element(values.begin(), values.end()); }
+  [[nodiscard]] double most() const { return *std::max_element(values.begin(), values.end()); }
+  // "19", "19 to 120"
+  [[nodiscard]] std::string text() const {
+    return least() == most() ? number_text(least())
+                             : fmt::format("{} to {}", number_text(least()), number_text(most()));
+  }
+};
+
+struct Words {
+  std::map<std::string, std::size_t> counts;
+
+  Words(const std::vector<const RunView*>& runs, const std::string& name) {
+    for (const RunView* run : runs) {
+      const auto found = run->run.notes.find(name);
+      if (found != run->run.notes.end()) ++counts[found->second];
+    }
+  }
+  // "'precise enough' for 6, 'time is up' for 4"
+  [[nodiscard]] std::string text() const {
+    std::vector<std::string> parts;
+    for (const auto& [word, count] : counts)
+      parts.push_back(fmt::format("'{}' for {}", word, count));
+    return list_text(parts);
+  }
+};
+
+Sentence iterations_sentence(const std::vector<const RunView*>& runs) {
+  std::int64_t iterations = 0;
+  std::size_t sampled = 0;
+  for (const RunView* run : runs) {
+    if (run->run.command == "train" || !run->seconds) continue;
+    iterations += run->seconds->samples;
+    ++sampled;
+  }
+  if (sampled == 0) return std::nullopt;
+  Prose text;
+  text.say(fmt::format(
+      "{} iterations in {} are behind the times of this report; none was dropped. The clock "
+      "starts on an idle device and stops when the device has been waited for.",
+      count_text(iterations), count_words(sampled, "run")));
+  return text;
+}
+
+Sentence queued_sentence(const std::vector<const RunView*>& runs) {
+  std::vector<const RunView*> queued;
+  for (const RunView* run : runs) {
+    if (run->run.numbers.contains("queued_seconds")) queued.push_back(run);
+  }
+  if (queued.empty()) return std::nullopt;
+  Prose text;
+  text.say("Samples a second of ");
+  text.say(count_words(queued.size(), "run"), ids_of(queued));
+  text.say(
+      " on graphics processors are those of iterations that follow each other in the device's "
+      "queue, as in training; ratios and iteration times are of iterations that are waited for.");
+  return text;
+}
+
+Sentence warmup_sentence(const std::vector<const RunView*>& runs) {
+  const Spread warmup(runs, "warmup_iterations");
+  if (warmup.empty()) return std::nullopt;
+  Prose text;
+  text.say(fmt::format(
+      "Before measuring came a warm-up of {} iterations; set-up, choosing of kernels and the "
+      "first iteration are told apart and are no samples.",
+      warmup.text()));
+  const Words steadiness(runs, "steadiness"), stopping(runs, "stopping");
+  std::vector<const RunView*> unsteady;
+  for (const RunView* run : runs) {
+    const auto found = run->run.notes.find("steadiness");
+    if (found != run->run.notes.end() && found->second != "steady") unsteady.push_back(run);
+  }
+  if (!unsteady.empty()) {
+    text.say(" It did not become steady in ");
+    text.say(count_words(unsteady.size(), "run"), ids_of(unsteady));
+    text.say(".");
+  }
+  if (!stopping.counts.empty()) {
+    text.say(fmt::format(" Measuring ended because of {}.", stopping.text()));
+  }
+  return text;
+}
+
+Sentence turns_sentence(const std::vector<const RunView*>& runs) {
+  std::map<std::string, std::size_t> calls;
+  for (const RunView* run : runs) {
+    if (!run->run.group.empty() && run->run.command != "train") ++calls[run->run.group];
+  }
+  std::size_t together = 0, shared = 0;
+  for (const auto& [call, count] : calls) {
+    if (count < 2) continue;
+    together += count;
+    ++shared;
+  }
+  if (shared == 0) return std::nullopt;
+  Prose text;
+  text.say(fmt::format(
+      "In {}, {} took turns of a few iterations in random order (interleaved blocks), so that a "
+      "machine that slows down for a while meets all of them.",
+      count_words(shared, "call"), count_words(together, "run")));
+  return text;
+}
+
+Sentence interval_sentence() {
+  Prose text;
+  text.say(fmt::format(
+      "Times are medians. Intervals in brackets hold the true value with 95% confidence, by a "
+      "bootstrap over blocks of {} replicates, and with 99% where two runs are compared. Faster "
+      "and slower mean that the interval lies on one side of 1 and that the ratio is beyond {}; "
+      "where neither is shown the answer is undecided.",
+      count_text(kReplicates), percent_text(VerdictOptions{}.margin)));
+  return text;
+}
+
+Sentence ceilings_sentence(const Data& data) {
+  std::size_t count = 0;
+  std::set<std::string> days;
+  for (const Machine& machine : data.machines()) {
+    count += machine.ceilings.size();
+    for (const Ceiling& ceiling : machine.ceilings) {
+      if (ceiling.measured.size() >= 10) days.insert(ceiling.measured.substr(0, 10));
+    }
+  }
+  if (count == 0) return std::nullopt;
+  Prose text;
+  text.say(fmt::format(
+      "Roofs are measured, not taken from data sheets: {}{}. Of each the best repeat "
+      "counts. FLOPs and bytes are those of the plan's steps; efficiency is the least time that "
+      "the roofs allow over the measured one, and a point more than {} above its roof is reported "
+      "as an error of the tool.",
+      count_words(count, "ceiling"),
+      days.empty() ? "" : " of " + list_text({days.begin(), days.end()}),
+      percent_text(kRoofTolerance)));
+  return text;
+}
+
+Sentence overhead_sentence(const std::vector<const RunView*>& runs) {
+  const Spread telemetry(runs, "telemetry_overhead_share"), rate(runs, "telemetry_rate_hz"),
+      recording(runs, "recording_overhead_share"), profiling(runs, "profiling_overhead_share");
+  std::vector<std::string> parts;
+  if (!telemetry.empty() && !rate.empty()) {
+    parts.push_back(fmt::format("reading sensors {} times a second took at most {} of one core",
+                                rate.text(), percent_text(telemetry.most())));
+  }
+  if (!recording.empty()) {
+    parts.push_back(fmt::format("writing to the store at most {} of a run's time, between turns",
+                                percent_text(recording.most())));
+  }
+  if (!profiling.empty()) {
+    parts.push_back(fmt::format("watching an iteration for a profile at most {} of its time",
+                                percent_text(profiling.most())));
+  }
+  if (parts.empty()) return std::nullopt;
+  Prose text;
+  text.say("What measuring itself cost: " + list_text(parts) + ".");
+  return text;
+}
+
+Sentence units_sentence() {
+  Prose text;
+  text.say(
+      "One multiply-add is two FLOPs; training FLOPs are counted op by op, forward and backward. "
+      "kB, MB and GB are powers of ten, KiB, MiB and GiB powers of two; intensity is FLOP/byte. "
+      "What was not measured is n/a, never 0. Runs are compared only when they did the same work: "
+      "model, batch, image, precision, optimizer, data and learning rate.");
+  return text;
+}
+
+}  // namespace
+
+Section method_section(const SectionInput& input) {
+  Section section = titled("method", "Method");
+  const std::vector<const RunView*> runs = shown_runs(input);
+  if (runs.empty()) return section;
+  const auto add = [&](const std::vector<Sentence>& sentences) {
+    if (const auto text = paragraph_of(sentences)) section.blocks.emplace_back(*text);
+  };
+  add({iterations_sentence(runs), queued_sentence(runs)});
+  add({warmup_sentence(runs), turns_sentence(runs)});
+  add({interval_sentence()});
+  add({ceilings_sentence(input.data)});
+  add({overhead_sentence(runs)});
+  add({units_sentence()});
+  return section;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,79 @@
+// Runs that belong to no study, with the exhibits that fit what was measured.
+
+#include <functional>
+
+#include "base/error.h"
+#include "report/analysis/text.h"
+#include "report/sections/sections.h"
+
+namespace ridgeline::report {
+namespace {
+
+struct Chapter {
+  const char* id;
+  const char* title;
+  std::function<bool(const RunView&)> holds;
+  std::vector<study::Exhibit> exhibits;
+};
+
+std::vector<Chapter> chapters() {
+  return {
+      {"benchmarks",
+       "Training steps",
+       [](const RunView& run) {
+         return run.run.command != "train" && run.run.command != "profile" &&
+                run.run.work.kind == "training";
+       },
+       {table_named("throughput"), figure_named("throughput"), table_named("iterations"),
+        table_named("phases"), table_named("batch-sweep"), figure_named("batch-sweep"),
+        table_named("efficiency"), table_named("bounds"), figure_named("roofline"),
+        figure_named("roofline-batches"), table_named("memory"), figure_named("memory"),
+        table_named("resources"), table_named("parity"), figure_named("samples")}},
+      {"inference",
+       "Inference",
+       [](const RunView& run) {
+         return run.run.command != "train" && run.run.command != "profile" &&
+                run.run.work.kind == "inference";
+       },
+       {table_named("inference"), table_named("throughput"), figure_named("throughput"),
+        table_named("efficiency"), table_named("memory")}},
+      {"trainings",
+       "Trainings",
+       [](const RunView& run) { return run.run.command == "train"; },
+       {table_named("training"), figure_named("accuracy-epochs"), figure_named("accuracy-time"),
+        figure_named("loss-epochs"), figure_named("epoch-times"), figure_named("throughput-epochs"),
+        table_named("targets"), table_named("resources"), figure_named("telemetry")}},
+      {"profiles",
+       "Profiles",
+       [](const RunView& run) { return run.run.command == "profile"; },
+       {table_named("breakdown"), figure_named("breakdown"), table_named("op-breakdown"),
+        figure_named("operations"), figure_named("roofline-layers"), figure_named("step-timeline"),
+        figure_named("memory-timeline")}},
+  };
+}
+
+}  // namespace
+
+Section other_section(const SectionInput& input) {
+  Section section = titled("other", "Measurements outside of studies");
+  for (const Chapter& chapter : chapters()) {
+    std::vector<const RunView*> runs;
+    for (const RunView* run : input.data.other_runs()) {
+      if (chapter.holds(*run)) runs.push_back(run);
+    }
+    if (runs.empty()) continue;
+    Section part = titled(fmt::format("other-{}", chapter.id), chapter.title);
+    for (Paragraph& paragraph : analysis_of(input.data, input.ratios, runs)) {
+      part.blocks.emplace_back(std::move(paragraph));
+    }
+    for (const study::Exhibit& exhibit : chapter.exhibits) {
+      add_exhibit(part, input.data, exhibit,
+                  fmt::format("{}-{}{}", part.id, exhibit.name, exhibit.figure ? "-figure" : ""),
+                  runs);
+    }
+    if (!part.blocks.empty()) section.sections.push_back(std::move(part));
+  }
+  return section;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,121 @@
+// The appendix: every run of the store, those that did not end among them.
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/analysis/prose.h"
+#include "report/sections/sections.h"
+
+namespace ridgeline::report {
+namespace {
+
+std::string status_text(RunStatus status) {
+  switch (status) {
+    case RunStatus::running:
+      return "running or killed";
+    case RunStatus::complete:
+      return "complete";
+    case RunStatus::interrupted:
+      return "interrupted";
+    case RunStatus::failed:
+      return "failed";
+  }
+  return "unknown";
+}
+
+std::string work_text(const Work& work) {
+  std::vector<std::string> parts = {work.model};
+  for (const std::string& part : {work.settings, fmt::format("batch {}", work.batch), work.image,
+                                  work.precision, work.optimizer, work.data, work.variant}) {
+    if (!part.empty()) parts.push_back(part);
+  }
+  if (work.kind != "training") parts.push_back(work.kind);
+  return joined(parts, ", ");
+}
+
+std::string executor_text(const Executor& executor) {
+  std::string text = fmt::format("{} on {}", executor.backend, executor.device);
+  if (executor.threads > 0) text += fmt::format(", {} threads", executor.threads);
+  if (!executor.options.empty()) text += ", " + executor.options;
+  return text;
+}
+
+Table runs_table() {
+  Table table;
+  table.id = "runs";
+  table.title = "All runs";
+  table.caption =
+      "Median iteration with its 95% interval; of trainings without stored iterations, of their "
+      "epochs by iteration.";
+  table.columns = {{.title = "run", .number = true, .meaning = "Number in the store"},
+                   {.title = "machine"},
+                   {.title = "command line"},
+                   {.title = "work"},
+                   {.title = "executor"},
+                   {.title = "samples",
+                    .number = true,
+                    .meaning = "Measured iterations, or epochs, behind the median"},
+                   {.title = "iteration", .unit = "ms", .number = true},
+                   {.title = "status"},
+                   {.title = "started"},
+                   {.title = "uuid"}};
+  return table;
+}
+
+// Without the fraction of the second.
+std::string time_text(const std::string& started) {
+  const std::size_t point = started.find('.');
+  return started.empty() ? "n/a" : started.substr(0, point) + (point == started.npos ? "" : "Z");
+}
+
+std::vector<Cell> row_of(const RunRecord& run, const std::string& machine) {
+  Cell id{.text = fmt::format("{}", run.id), .value = static_cast<double>(run.id)};
+  id.runs = {run.id};
+  return {std::move(id),
+          words(machine),
+          words(run.arguments.empty() ? run.command : run.arguments),
+          words(work_text(run.work)),
+          words(executor_text(run.executor)),
+          Cell{},
+          Cell{},
+          words(status_text(run.status)),
+          words(time_text(run.started)),
+          words(run.uuid)};
+}
+
+}  // namespace
+
+Section runs_section(const SectionInput& input) {
+  const Data& data = input.data;
+  Section section = titled("appendix-runs", "Runs");
+  Table table = runs_table();
+  for (const RunView& run : data.runs()) {
+    std::vector<Cell> row = row_of(run.run, data.machine_of(run).name);
+    if (run.seconds) {
+      const auto samples = static_cast<double>(run.seconds->samples);
+      row[5] = {.text = count_text(run.seconds->samples), .value = samples};
+      row[6] = interval(1e3 * run.seconds->value, 1e3 * run.seconds->low, 1e3 * run.seconds->high,
+                        {run.run.id});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  for (const RunRecord& run : data.unfinished()) {
+    const auto machine =
+        std::find_if(data.machines().begin(), data.machines().end(), [&](const Machine& each) {
+          return std::find(each.keys.begin(), each.keys.end(), run.environment) != each.keys.end();
+        });
+    std::vector<Cell> row =
+        row_of(run, machine == data.machines().end() ? "unknown machine" : machine->name);
+    if (!run.error.empty()) row[7].notes.push_back(note_index(table, run.error));
+    table.rows.push_back(std::move(row));
+  }
+  std::stable_sort(table.rows.begin(), table.rows.end(),
+                   [](const std::vector<Cell>& a, const std::vector<Cell>& b) {
+                     return *a[0].value < *b[0].value;
+                   });
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+  return section;
+}
+
+}  // namespace ridgeline::report

@@ -1,0 +1,49 @@
+#pragma once
+
+// The sections of the report, one file each. A section without blocks and sections is left out.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "report/analysis/ratios.h"
+#include "report/data.h"
+#include "report/document.h"
+#include "study/study.h"
+
+namespace ridgeline::report {
+
+struct SectionInput {
+  const Data& data;
+  Ratios& ratios;
+  std::vector<const StudyView*> studies;  // that are shown
+};
+
+[[nodiscard]] Section environments_section(const SectionInput& input);
+[[nodiscard]] Section complexity_section(const SectionInput& input);
+[[nodiscard]] Section study_section(const SectionInput& input, const StudyView& study);
+[[nodiscard]] Section other_section(const SectionInput& input);
+[[nodiscard]] Section comparisons_section(const SectionInput& input);
+[[nodiscard]] Section anomalies_section(const SectionInput& input);
+[[nodiscard]] Section method_section(const SectionInput& input);
+[[nodiscard]] Section runs_section(const SectionInput& input);
+// `rest` are the other sections: their judgements and notices are what it sums up.
+[[nodiscard]] Section summary_section(const SectionInput& input, const std::vector<Section>& rest);
+
+// Runs that the report speaks of outside of the list of runs: those of the studies shown, and those
+// of no study.
+[[nodiscard]] std::vector<const RunView*> shown_runs(const SectionInput& input);
+
+[[nodiscard]] Section titled(std::string id, std::string title);
+// What a study's file would ask for, under its own title.
+[[nodiscard]] study::Exhibit table_named(std::string name);
+[[nodiscard]] study::Exhibit figure_named(std::string name);
+
+// The exhibit's tables or figures as blocks. Names that nobody makes are defects.
+void add_exhibit(Section& section, const Data& data, const study::Exhibit& exhibit,
+                 const std::string& id, const std::vector<const RunView*>& runs);
+
+// Letters, digits and hyphens: "mnist_cnn b64" becomes "mnist-cnn-b64".
+[[nodiscard]] std::string id_text(const std::string& text);
+
+}  // namespace ridgeline::report

@@ -1,0 +1,41 @@
+#include "study/executors.h"
+
+#include <fmt/core.h>
+
+#include "backends/registry.h"
+#include "lab/peers/peer_name.h"
+
+namespace ridgeline::study {
+
+std::string ExecutorName::text() const {
+  // Only auto runs on several kinds of devices.
+  return device_kind_of(backend) == "any" ? fmt::format("{} on {}", backend, device) : backend;
+}
+
+std::string_view device_kind_of(std::string_view backend) {
+  if (backend == "auto") return "any";
+  if (is_peer(backend)) return parse_peer(backend).info->device;
+  for (const Backend* known : all_backends()) {
+    if (known->name == backend) return known->device;
+  }
+  return "cpu";
+}
+
+std::vector<std::string> devices_of(const std::string& backend,
+                                    const std::vector<std::string>& devices) {
+  const std::string_view kind = device_kind_of(backend);
+  if (devices.empty()) {
+    if (kind == "any") return {"cpu", "cuda:0"};
+    return {kind == "cuda" ? "cuda:0" : std::string(kind)};
+  }
+  std::vector<std::string> fitting;
+  for (const std::string& device : devices) {
+    const std::string name = device == "cuda" ? "cuda:0" : device;
+    const std::string_view its_kind = std::string_view(name).substr(0, name.find(':'));
+    const bool fits = kind == "any" ? its_kind != "mps" : kind == its_kind || name == "best";
+    if (fits) fitting.push_back(name);
+  }
+  return fitting;
+}
+
+}  // namespace ridgeline::study

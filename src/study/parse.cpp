@@ -1,0 +1,152 @@
+// Reads a study's file.
+
+#include <algorithm>
+#include <map>
+
+#include "base/suggest.h"
+#include "base/text.h"
+#include "study/entry.h"
+#include "study/read_part.h"
+#include "study/study.h"
+
+namespace ridgeline::study {
+namespace {
+
+// The tables of a list that [[key]] begins.
+std::vector<const toml::table*> tables_of(const toml::table& document, const std::string& key,
+                                          const std::string& file) {
+  std::vector<const toml::table*> tables;
+  const toml::node* node = document.get(key);
+  if (node == nullptr) return tables;
+  const toml::array* list = node->as_array();
+  if (list == nullptr || !list->is_homogeneous(toml::node_type::table)) {
+    bad_input("{}, line {}: '{}' must be a list of tables, each begun by [[{}]]", file,
+              node->source().begin.line, key, key);
+  }
+  for (const toml::node& item : *list) tables.push_back(item.as_table());
+  return tables;
+}
+
+// The parts that a hypothesis or an exhibit names: all of them where it names none.
+std::vector<std::string> parts_of(Entry& entry, const std::vector<std::string>& ids) {
+  const std::vector<std::string_view> known(ids.begin(), ids.end());
+  std::vector<std::string> parts = entry.texts("parts", [&](const std::string& name) {
+    if (std::find(ids.begin(), ids.end(), name) != ids.end()) return;
+    bad_input("no part has the id '{}'{}{} There are: {}", name, did_you_mean(name, known),
+              nearest(name, known) ? "" : ".", joined(ids, ", "));
+  });
+  return parts.empty() ? ids : parts;
+}
+
+// `word` must be one of them.
+void check_word(const Entry& entry, const char* key, const char* what, const std::string& word,
+                const std::vector<Word>& words) {
+  std::vector<std::string_view> known;
+  for (const Word& each : words) known.push_back(each.name);
+  if (std::find(known.begin(), known.end(), word) != known.end()) return;
+  entry.refuse_at(
+      key, fmt::format("unknown {} '{}'{}{} Known: {}", what, word, did_you_mean(word, known),
+                       nearest(word, known) ? "" : ".", joined(known, ", ")));
+}
+
+Hypothesis read_hypothesis(Entry& entry, const std::vector<std::string>& ids) {
+  Hypothesis hypothesis;
+  hypothesis.id = entry.required_text("id");
+  hypothesis.statement = entry.required_text("statement");
+  hypothesis.test = entry.required_text("test");
+  hypothesis.of = entry.text("of");
+  hypothesis.than = entry.text("than");
+  hypothesis.axis = entry.text("axis");
+  hypothesis.parts = parts_of(entry, ids);
+  entry.finish();
+  check_word(entry, "test", "test", hypothesis.test, hypothesis_tests());
+  return hypothesis;
+}
+
+Exhibit read_show(Entry& entry, const std::vector<std::string>& ids) {
+  Exhibit exhibit;
+  const std::string table = entry.text("table"), figure = entry.text("figure");
+  exhibit.title = entry.text("title");
+  exhibit.parts = parts_of(entry, ids);
+  entry.finish();
+  if (table.empty() == figure.empty()) entry.refuse("needs either 'table' or 'figure'");
+  exhibit.figure = table.empty();
+  exhibit.name = exhibit.figure ? figure : table;
+  if (exhibit.figure) {
+    check_word(entry, "figure", "figure", exhibit.name, figure_names());
+  } else {
+    check_word(entry, "table", "table", exhibit.name, table_names());
+  }
+  return exhibit;
+}
+
+// The second table with an id that another has.
+void check_ids(const std::vector<const toml::table*>& tables, const char* kind,
+               const std::string& file) {
+  std::map<std::string, unsigned> lines;
+  for (const toml::table* table : tables) {
+    const std::optional<std::string> id = table->get_as<std::string>("id") != nullptr
+                                              ? (*table)["id"].value<std::string>()
+                                              : std::nullopt;
+    if (!id) continue;
+    const unsigned line = table->get("id")->source().begin.line;
+    const auto [first, fresh] = lines.emplace(*id, line);
+    if (fresh) continue;
+    bad_input("{}, line {}: [[{}]]: the id '{}' is that of line {}; ids must differ", file, line,
+              kind, *id, first->second);
+  }
+}
+
+Definition read_definition(Entry& entry, const std::string& source) {
+  Definition definition;
+  definition.name = entry.required_text("name");
+  definition.title = entry.required_text("title");
+  definition.question = entry.required_text("question");
+  definition.source = source;
+  // Read by others.
+  for (const char* key : {"part", "hypothesis", "show"}) entry.allow(key);
+  entry.finish();
+  return definition;
+}
+
+}  // namespace
+
+Study parse_study(std::string_view text, const std::string& source) {
+  toml::table document;
+  try {
+    document = toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    bad_input("{}, line {}: {}", source, error.source().begin.line, error.description());
+  }
+  Study study;
+  study.text = std::string(text);
+  Entry top(document, "study", source, Scale::full);
+  study.definition = read_definition(top, source);
+
+  const auto parts = tables_of(document, "part", source);
+  if (parts.empty()) bad_input("{}: has no [[part]]: nothing to do", source);
+  check_ids(parts, "part", source);
+  std::vector<std::string> ids;
+  for (const Scale scale : {Scale::small, Scale::full}) {
+    ids.clear();
+    for (const toml::table* table : parts) {
+      Entry entry(*table, "[[part]]", source, scale);
+      std::optional<Part> part = read_part(entry, scale);
+      ids.push_back(*(*table)["id"].value<std::string>());
+      if (part) (scale == Scale::small ? study.small : study.full).push_back(std::move(*part));
+    }
+  }
+  const auto hypotheses = tables_of(document, "hypothesis", source);
+  check_ids(hypotheses, "hypothesis", source);
+  for (const toml::table* table : hypotheses) {
+    Entry entry(*table, "[[hypothesis]]", source, Scale::full);
+    study.definition.hypotheses.push_back(read_hypothesis(entry, ids));
+  }
+  for (const toml::table* table : tables_of(document, "show", source)) {
+    Entry entry(*table, "[[show]]", source, Scale::full);
+    study.definition.exhibits.push_back(read_show(entry, ids));
+  }
+  return study;
+}
+
+}  // namespace ridgeline::study

@@ -1,0 +1,257 @@
+#include "study/read_part.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "backends/registry.h"
+#include "base/precision.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "lab/peers/peer_name.h"
+#include "models/model.h"
+#include "study/datasets.h"
+#include "study/executors.h"
+
+namespace ridgeline::study {
+namespace {
+
+// One of some names; the message tells the others.
+void check_name(const char* what, const std::string& name,
+                const std::vector<std::string_view>& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  bad_input("unknown {} '{}'{}{} Known: {}", what, name, did_you_mean(name, known),
+            nearest(name, known) ? "" : ".", joined(known, ", "));
+}
+
+void check_model(const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const ModelInfo& model : all_models()) known.push_back(model.name);
+  check_name("model", name, known);
+}
+
+void check_backend(const std::string& name) {
+  if (is_peer(name)) {
+    (void)parse_peer(name);
+    return;
+  }
+  std::vector<std::string_view> known = {"auto"};
+  for (const Backend* backend : all_backends()) known.push_back(backend->name);
+  for (const PeerInfo& peer : known_peers()) known.push_back(peer.name);
+  check_name("backend", name, known);
+}
+
+void check_device(const std::string& name) {
+  if (name.starts_with("cuda:") && name.size() > 5 &&
+      name.find_first_not_of("0123456789", 5) == std::string::npos) {
+    return;
+  }
+  check_name("device", name, {"cpu", "cuda", "mps", "best"});
+}
+
+void check_precision(const std::string& name) {
+  check_name("precision", name, {kPrecisionNames.begin(), kPrecisionNames.end()});
+}
+
+void check_image(const std::string& text) {
+  std::size_t numbers = 1;
+  for (const char c : text) {
+    if (c == 'x') ++numbers;
+    if (c != 'x' && (c < '0' || c > '9')) numbers = 9;
+  }
+  const bool empty_piece = text.starts_with('x') || text.ends_with('x') || text.starts_with('0') ||
+                           text.find("x0") != std::string::npos ||
+                           text.find("xx") != std::string::npos;
+  if (numbers > 3 || empty_piece) {
+    bad_input("image '{}': expected SIZE, HxW or CxHxW, such as \"64x64\"", text);
+  }
+}
+
+void check_batch(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && number > 0;
+  if (!whole && text != "full") {
+    bad_input("batch '{}': must be a whole number from 1, or \"full\": all of the data", text);
+  }
+}
+
+OptimizerChoice optimizer_of(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  OptimizerChoice choice{text.substr(0, space), std::nullopt};
+  check_name("optimizer", choice.name, {"sgd", "adam", "adamw"});
+  if (space == std::string::npos) return choice;
+  const std::string rest = text.substr(space + 1);
+  double rate = 0.0;
+  const char* begin = rest.data() + std::min<std::size_t>(3, rest.size());
+  const auto [end, error] = std::from_chars(begin, rest.data() + rest.size(), rate);
+  if (!rest.starts_with("lr=") || error != std::errc() || end != rest.data() + rest.size() ||
+      !(rate > 0.0)) {
+    bad_input("optimizer '{}': expected a name, or a name and its rate, such as \"adam lr=0.001\"",
+              text);
+  }
+  choice.learning_rate = rate;
+  return choice;
+}
+
+PartCommand command_of(Entry& entry) {
+  const std::string name = entry.required_text("command");
+  constexpr std::array kCommands = {PartCommand::bench, PartCommand::inference, PartCommand::train,
+                                    PartCommand::profile, PartCommand::ceilings};
+  std::vector<std::string_view> known;
+  for (const PartCommand command : kCommands) {
+    if (name_of(command) == name) return command;
+    known.push_back(name_of(command));
+  }
+  entry.refuse_at("command",
+                  fmt::format("unknown command '{}'{}{} Known: {}", name, did_you_mean(name, known),
+                              nearest(name, known) ? "" : ".", joined(known, ", ")));
+}
+
+// Every model must have every setting, and every setting must be named once.
+void check_settings(const Part& part, const Entry& entry) {
+  for (const SettingAxis& axis : part.settings) {
+    for (const std::string& name : part.models) {
+      const ModelInfo& model = find_model(name);
+      std::vector<std::string_view> known;
+      for (const ModelOption& option : model.options) known.push_back(option.name);
+      if (std::find(known.begin(), known.end(), axis.name) != known.end()) continue;
+      entry.refuse_at("settings",
+                      fmt::format("{} has no setting '{}'{} Its own: {}", name, axis.name,
+                                  nearest(axis.name, known) ? did_you_mean(axis.name, known) : ".",
+                                  known.empty() ? "none" : joined(known, ", ")));
+    }
+  }
+}
+
+// Axes of this part that have values.
+std::vector<std::string_view> axes_of(const Part& part) {
+  std::vector<std::string_view> names;
+  const auto add = [&](std::string_view name, std::size_t values) {
+    if (values > 0) names.push_back(name);
+  };
+  add("batches", part.batches.size());
+  add("precisions", part.precisions.size());
+  add("images", part.images.size());
+  add("samples", part.samples.size());
+  add("optimizers", part.optimizers.size());
+  add("learning_rates", part.learning_rates.size());
+  for (const SettingAxis& axis : part.settings) names.push_back(axis.name);
+  return names;
+}
+
+void check_together(const Part& part, const Entry& entry) {
+  if (part.models.empty()) entry.refuse("'models' is missing: which networks?");
+  for (const std::string& axis : part.one_at_a_time) {
+    const std::vector<std::string_view> axes = axes_of(part);
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) continue;
+    entry.refuse_at("one_at_a_time", fmt::format("'{}' is no axis with values in this part{} It "
+                                                 "has: {}",
+                                                 axis, did_you_mean(axis, axes),
+                                                 axes.empty() ? "none" : joined(axes, ", ")));
+  }
+  const bool own_only = part.command == PartCommand::train || part.command == PartCommand::profile;
+  for (const std::string& backend : part.backends) {
+    if (own_only && is_peer(backend)) {
+      entry.refuse_at("backends",
+                      fmt::format("'{}' is a peer: only bench and inference measure peers, not {}",
+                                  backend, name_of(part.command)));
+    }
+    if (devices_of(backend, part.devices).empty()) {
+      entry.refuse_at("devices", fmt::format("'{}' runs on {}, and no such device is named here",
+                                             backend, device_kind_of(backend)));
+    }
+  }
+  const bool full =
+      std::find(part.batches.begin(), part.batches.end(), "full") != part.batches.end();
+  if (part.command == PartCommand::train && full) {
+    entry.refuse_at("batches", "for train, all of the data as one batch is full_batch = true");
+  }
+  if (!part.substitute.empty() && part.data.empty()) {
+    entry.refuse_at("substitute", "there is no 'data' that it could take the place of");
+  }
+}
+
+void read_axes(Part& part, Entry& entry) {
+  part.models = entry.texts("models", check_model);
+  part.backends = entry.texts("backends", check_backend);
+  part.devices = entry.texts("devices", check_device);
+  part.precisions = entry.texts("precisions", check_precision);
+  part.images = entry.words("images", check_image);
+  if (!(part.command == PartCommand::train && part.full_batch)) {
+    part.batches = entry.words("batches", check_batch);
+  }
+  part.samples = entry.wholes("samples", 1);
+  part.settings = entry.settings("settings");
+  part.threads = entry.wholes("threads", 1);
+  part.one_at_a_time = entry.texts("one_at_a_time");
+  if (part.command == PartCommand::inference) return;
+  for (const std::string& text :
+       entry.texts("optimizers", [](const std::string& name) { (void)optimizer_of(name); })) {
+    part.optimizers.push_back(optimizer_of(text));
+  }
+  part.learning_rates = entry.numbers("learning_rates");
+}
+
+// What the command itself takes.
+void read_options(Part& part, Entry& entry) {
+  part.data = entry.texts("data", check_data_name);
+  part.substitute = entry.texts("substitute", check_data_name);
+  part.normalize = entry.text("normalize");
+  part.init = entry.text("init");
+  part.classes = entry.whole("classes", 2);
+  const bool steps = part.command != PartCommand::train;
+  part.iterations =
+      steps || part.full_batch ? entry.whole("iterations", 1) : std::optional<std::int64_t>();
+  if (part.command == PartCommand::bench || part.command == PartCommand::inference) {
+    part.warmup = entry.whole("warmup", 0);
+    part.max_seconds = entry.number("max_seconds", false);
+  }
+  if (part.command == PartCommand::inference) return;
+  part.momentum = entry.number("momentum", true);
+  part.weight_decay = entry.number("weight_decay", true);
+  part.freeze = entry.texts("freeze");
+  part.workers = entry.whole("workers", 1);
+  if (steps) {
+    part.loader = entry.flag("loader");
+    return;
+  }
+  if (!part.full_batch) part.epochs = entry.whole("epochs", 1);
+  part.eval_every = entry.whole("eval_every", 1);
+  part.validation = entry.text("validation");
+  part.augment = entry.text("augment");
+  part.schedule = entry.text("schedule");
+  part.target_accuracy = entry.text("target_accuracy");
+  part.weights = entry.text("weights");
+}
+
+}  // namespace
+
+std::optional<Part> read_part(Entry& entry, Scale scale) {
+  Part part;
+  part.id = entry.required_text("id");
+  if (part.id.find_first_of("/ \t\n,") != std::string::npos) {
+    entry.refuse_at("id", fmt::format("'{}': must be one word without '/' and ','", part.id));
+  }
+  part.title = entry.text("title");
+  part.command = command_of(entry);
+  const std::vector<std::string> scales =
+      entry.texts("scales", [](const std::string& name) { (void)parse_scale(name); });
+  if (part.command == PartCommand::ceilings) {
+    part.devices = entry.texts("devices", check_device);
+  } else {
+    if (part.command == PartCommand::train) part.full_batch = entry.flag("full_batch");
+    read_axes(part, entry);
+    read_options(part, entry);
+  }
+  entry.finish();
+  if (part.command != PartCommand::ceilings) {
+    check_settings(part, entry);
+    check_together(part, entry);
+  }
+  const bool wanted =
+      scales.empty() || std::find(scales.begin(), scales.end(), name_of(scale)) != scales.end();
+  return wanted ? std::optional<Part>(std::move(part)) : std::nullopt;
+}
+
+}  // namespace ridgeline::study

@@ -1,0 +1,14 @@
+#pragma once
+
+// [[part]] of a study's file.
+
+#include <optional>
+
+#include "study/entry.h"
+
+namespace ridgeline::study {
+
+// Nothing where the part is not for this scale. Throws bad_input with the line.
+[[nodiscard]] std::optional<Part> read_part(Entry& entry, Scale scale);
+
+}  // namespace ridgeline::study

@@ -1,0 +1,545 @@
+// Reports as files: Markdown, LaTeX, CSV, pictures, and the folder that holds them.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "base/error.h"
+#include "report/csv.h"
+#include "report/files.h"
+#include "report/gnuplot.h"
+#include "report/latex.h"
+#include "report/markdown.h"
+#include "report/plot/draw.h"
+#include "report/plot/network.h"
+#include "report/plot/text_size.h"
+#include "support/data_files.h"
+#include "support/demo_document.h"
+#include "support/small_disk.h"
+
+namespace ridgeline::report {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace ridgeline::testing;
+
+std::string contents_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+bool has_program(const std::string& name) {
+  std::istringstream folders(std::getenv("PATH"));
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (access((fs::path(folder) / name).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// Another PATH while it lives.
+class Path {
+ public:
+  explicit Path(const fs::path& folder) : before_(std::getenv("PATH")) {
+    setenv("PATH", folder.c_str(), 1);
+  }
+  ~Path() { setenv("PATH", before_.c_str(), 1); }
+
+ private:
+  std::string before_;
+};
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+// Records of a CSV text by the rules of RFC 4180.
+std::vector<std::vector<std::string>> csv_records(const std::string& text) {
+  std::vector<std::vector<std::string>> records;
+  std::vector<std::string> record(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c != '"') {
+        record.back() += c;
+      } else if (i + 1 < text.size() && text[i + 1] == '"') {
+        record.back() += text[++i];
+      } else {
+        quoted = false;
+      }
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == ',') {
+      record.emplace_back();
+    } else if (c == '\r' && i + 1 < text.size() && text[i + 1] == '\n') {
+      records.push_back(record);
+      record.assign(1, "");
+      ++i;
+    } else {
+      record.back() += c;
+    }
+  }
+  EXPECT_TRUE(record == std::vector<std::string>{""}) << "the last record has no end";
+  return records;
+}
+
+const Table& table_named(const Document& document, const std::string& id) {
+  for (const Table* table : tables_of(document)) {
+    if (table->id == id) return *table;
+  }
+  throw std::out_of_range(id);
+}
+
+TEST(ReportCsv, NumbersReadBackAsTheyWereWithTheirIntervals) {
+  Table table = table_named(demo_document(), "backends-throughput");
+  const double odd = 0.1 + 0.2;
+  table.rows[1][3] = number(odd);
+  const auto records = csv_records(csv_table(table));
+  ASSERT_EQ(records.size(), 4U);
+  EXPECT_EQ(records[0], (std::vector<std::string>{
+                            "model", "executor", "throughput (img/s)", "throughput low (img/s)",
+                            "throughput high (img/s)", "rate (GFLOP/s)", "accuracy (%)", "notes"}));
+  EXPECT_EQ(std::stod(records[1][2]), 1107.3);
+  EXPECT_EQ(std::stod(records[1][3]), 1098.2);
+  EXPECT_EQ(std::stod(records[1][4]), 1115.4);
+  EXPECT_EQ(records[1][6], "") << "missing is empty, not n/a";
+  EXPECT_EQ(records[1][7],
+            "Synthetic data took the place of tiny-imagenet. No evaluation was asked for.");
+  EXPECT_EQ(std::stod(records[2][5]), odd) << "all digits are kept";
+  EXPECT_EQ(records[3][3], "") << "no interval";
+}
+
+TEST(ReportCsv, WordsWithCommasQuotesAndLineBreaksStayWhole) {
+  const Document document = hostile_document();
+  const auto records = csv_records(csv_table(table_named(document, "hostile-table")));
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0][1], "line\nbreak (%)");
+  EXPECT_EQ(records[1][0], hostile_name());
+  EXPECT_EQ(records[1][4], hostile_name());
+  for (const auto& record : records) EXPECT_EQ(record.size(), 5U);
+  Table one{.id = "one",
+            .title = "",
+            .caption = "",
+            .columns = {{.title = "a"}},
+            .rows = {{Cell{}}},
+            .notes = {}};
+  EXPECT_EQ(csv_table(one), "a\r\n\"\"\r\n") << "an empty line would be no record";
+}
+
+// Columns of a row of a Markdown table: by the bars that are not escaped.
+std::size_t markdown_columns(const std::string& line) {
+  std::size_t bars = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\\') {
+      ++i;
+    } else if (line[i] == '|') {
+      ++bars;
+    }
+  }
+  return bars - 1;
+}
+
+TEST(ReportMarkdown, TablesHaveTheirColumnsMarksAndNotes) {
+  const std::string text = markdown_table(table_named(demo_document(), "backends-throughput"));
+  expect_contains(
+      text, {"**Throughput by model and executor**", "| model | executor | throughput (img/s) |",
+             "|---|---|---:|---:|---:|", "| 1,107 [1,098–1,115] <sup>a</sup> |",
+             "| n/a <sup>b</sup> |", "mobilenet_v2", "<sup>a</sup> Synthetic data took the place"});
+}
+
+TEST(ReportMarkdown, HostileNamesAreText) {
+  const std::string table = markdown_table(table_named(hostile_document(), "hostile-table"));
+  std::istringstream lines(table);
+  int rows = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("|")) continue;
+    ++rows;
+    EXPECT_EQ(markdown_columns(line), 2U) << line;
+  }
+  EXPECT_EQ(rows, 4);
+  std::string document = markdown_document(hostile_document(), {});
+  // Within the fence everything is text.
+  const std::size_t fence = document.find("````\n"), end = document.find("\n````\n", fence + 5);
+  ASSERT_NE(end, std::string::npos) << "the fence is longer than any in the text";
+  document.erase(fence, end + 6 - fence);
+  EXPECT_EQ(count(document, "<img"), 0U);
+  EXPECT_EQ(count(document, "</script"), 0U);
+  EXPECT_EQ(count(document, "](b)"), count(document, "\\](b)")) << "no link";
+}
+
+TEST(ReportMarkdown, EscapesOnlyWhatMeansSomething) {
+  EXPECT_EQ(markdown_text("mobilenet_v2 on cuda:0 [1.2–1.4] (95%)"),
+            "mobilenet_v2 on cuda:0 [1.2–1.4] (95%)");
+  EXPECT_EQ(markdown_text("_a_ *b* `c` ~d~ $e$ <f> &amp; g|h"),
+            "\\_a\\_ \\*b\\* \\`c\\` \\~d\\~ \\$e\\$ &lt;f&gt; &amp;amp; g\\|h");
+  EXPECT_EQ(markdown_text("a\nb\tc"), "a b c");
+  EXPECT_EQ(markdown_text("\xff"), "\xef\xbf\xbd") << "what is no UTF-8";
+  Document document{.title = "t", .subtitle = "1. no list", .generated = "", .program = ""};
+  document.sections.push_back({.id = "a", .title = "- title"});
+  document.sections[0].blocks.emplace_back(Paragraph{{{.text = "- no list"}}});
+  document.sections[0].blocks.emplace_back(Paragraph{{{.text = "# no heading"}}});
+  expect_contains(markdown_document(document, {}),
+                  {"\n1\\. no list\n", "\n## - title\n", "\n\\- no list\n", "\n\\# no heading\n"});
+}
+
+TEST(ReportLatex, EverySignIsEscapedOrComposed) {
+  EXPECT_EQ(latex_text("100% of $5 & #1_a {x} ~ ^ \\"),
+            "100\\% of \\$5 \\& \\#1\\_a \\{x\\} \\textasciitilde{} \\textasciicircum{} "
+            "\\textbackslash{}");
+  EXPECT_EQ(latex_text("1–2 × 3 °C · 4 µs ± 5"),
+            "1--2 \\ensuremath{\\times} 3 \\textdegree{}C \\ensuremath{\\cdot} 4 "
+            "\\ensuremath{\\mu}s \\ensuremath{\\pm} 5");
+  EXPECT_EQ(latex_text("--seed \"a\" 'b'"),
+            "-{}-seed \\textquotedbl{}a\\textquotedbl{} \\textquotesingle{}b\\textquotesingle{}");
+  EXPECT_EQ(latex_text("é 中 \xff"), "é [U+4E2D] [U+FFFD]");
+  EXPECT_EQ(latex_text("a\nb"), "a b");
+}
+
+// \begin and \end in their order.
+void expect_balanced(const std::string& text) {
+  std::vector<std::string> open;
+  for (std::size_t at = text.find('\\'); at != std::string::npos; at = text.find('\\', at + 1)) {
+    const bool begins = text.compare(at, 7, "\\begin{") == 0;
+    if (!begins && text.compare(at, 5, "\\end{") != 0) continue;
+    const std::size_t name = text.find('{', at) + 1;
+    const std::string environment = text.substr(name, text.find('}', name) - name);
+    if (begins) {
+      open.push_back(environment);
+    } else {
+      ASSERT_FALSE(open.empty()) << environment;
+      EXPECT_EQ(open.back(), environment);
+      open.pop_back();
+    }
+  }
+  EXPECT_TRUE(open.empty());
+}
+
+TEST(ReportLatex, TablesAreFloatsWithLabelsCaptionsAndNotes) {
+  const std::string text = latex_table(table_named(demo_document(), "backends-throughput"));
+  expect_contains(text, {"\\begin{table}[htbp]", "\\begin{tabular}{llrrr}", "\\toprule",
+                         "\\label{tab:backends-throughput}", "throughput (img/s) & rate",
+                         "1,107 [1,098--1,115]\\textsuperscript{a} & 12,061", "mobilenet\\_v2",
+                         "\\textsuperscript{b}~No evaluation was asked for."});
+  expect_balanced(text);
+  // Long cells of words are wrapped, long tables go from page to page.
+  Table wide = table_named(demo_document(), "environments");
+  EXPECT_NE(latex_table(wide).find("p{0."), std::string::npos);
+  while (wide.rows.size() < 60) wide.rows.push_back(wide.rows[0]);
+  EXPECT_NE(latex_table(wide).find("\\begin{longtable}"), std::string::npos);
+  expect_balanced(latex_table(wide));
+  expect_balanced(latex_document(demo_document(), {}));
+  expect_balanced(latex_document(hostile_document(), {}));
+}
+
+// Every figure of both documents.
+struct AllFigures {
+  Document demo = demo_document(), hostile = hostile_document();
+  std::vector<const Figure*> figures = figures_of(demo);
+  AllFigures() {
+    for (const Figure* figure : figures_of(hostile)) figures.push_back(figure);
+  }
+};
+
+bool go_on(std::size_t) { return true; }
+
+class ReportPictures : public FileTest {};
+
+TEST_F(ReportPictures, EveryKindIsDrawnWhateverItsNamesAndValues) {
+  if (!has_program("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
+  const AllFigures all;
+  std::size_t calls = 0;
+  const auto problems = draw_pictures(all.figures, folder_, {true, true, false}, [&](std::size_t) {
+    ++calls;
+    return true;
+  });
+  for (const PictureProblem& problem : problems) {
+    ADD_FAILURE() << problem.figure << ": " << problem.reason;
+  }
+  EXPECT_EQ(calls, all.figures.size());
+  for (const Figure* figure : all.figures) {
+    const std::string png = contents_of(folder_ / (figure->id + ".png"));
+    EXPECT_TRUE(png.starts_with("\x89PNG")) << figure->id;
+    const std::string svg = contents_of(folder_ / (figure->id + ".svg"));
+    EXPECT_NE(svg.find("</svg>"), std::string::npos) << figure->id;
+    EXPECT_EQ(svg.find("<img"), std::string::npos) << figure->id;
+    EXPECT_EQ(svg.find("</script"), std::string::npos) << figure->id;
+  }
+  // Names are there letter by letter, notes too.
+  const std::string svg = contents_of(folder_ / "hostile-xy.svg");
+  expect_contains(svg, {"&lt;/script>", "{}\\\\'", "%s \\n", "é–×°·µ",
+                        "2 values of zero or below have no place on a logarithmic axis."});
+  expect_contains(contents_of(folder_ / "nothing-positive.svg"), {"2 values of zero or below"});
+  expect_contains(contents_of(folder_ / "one-bar.svg"), {"One value of zero or below"});
+  expect_contains(contents_of(folder_ / "throughput-bars.svg"),
+                  {">n/a<", "11,073", "auto on cuda"});
+  expect_contains(contents_of(folder_ / "roofline-networks.svg"),
+                  {"H200: memory", "squeezenet1_1", "arithmetic intensity (FLOP/B)", "10,000"});
+  // Nothing but the pictures is left.
+  EXPECT_EQ(static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {})),
+            2 * all.figures.size());
+}
+
+TEST_F(ReportPictures, PdfIsDrawnForLatex) {
+  if (!has_program("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
+  const Document document = demo_document();
+  const std::vector<const Figure*> figures = {figures_of(document)[0]};
+  EXPECT_TRUE(draw_pictures(figures, folder_, {false, false, true}, go_on).empty());
+  EXPECT_TRUE(contents_of(folder_ / (figures[0]->id + ".pdf")).starts_with("%PDF"));
+}
+
+TEST_F(ReportPictures, WithoutGnuplotItIsSaid) {
+  const Path nothing(folder_);
+  const AllFigures all;
+  const auto problems = draw_pictures(all.figures, folder_, {}, go_on);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].figure, "");
+  expect_contains(problems[0].reason, {"gnuplot was not found", "gnuplot-nox"});
+  EXPECT_TRUE(draw_pictures(all.figures, folder_, {false, false, false}, go_on).empty())
+      << "not asked for";
+}
+
+TEST_F(ReportPictures, WhatGnuplotSaysIsPassedOn) {
+  const fs::path script =
+      write("gnuplot", "#!/bin/sh\necho 'line 3: undefined words' >&2\nexit 1\n");
+  fs::permissions(script, fs::perms::owner_all);
+  const Path here(folder_);
+  const Document document = demo_document();
+  const std::vector<const Figure*> figures = {figures_of(document)[0], figures_of(document)[1]};
+  const auto problems = draw_pictures(figures, folder_, {}, go_on);
+  ASSERT_EQ(problems.size(), 2U) << "one failure does not end the others";
+  EXPECT_EQ(problems[1].figure, figures[1]->id);
+  expect_contains(problems[0].reason, {"line 3: undefined words"});
+}
+
+TEST_F(ReportPictures, StopsWhenAsked) {
+  if (!has_program("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
+  const AllFigures all;
+  EXPECT_TRUE(draw_pictures(all.figures, folder_, {true, false, false}, [](std::size_t) {
+                return false;
+              }).empty());
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST(ReportPlot, TextIsQuotedForGnuplot) {
+  EXPECT_EQ(plot::quoted("it's `date` \"x\" \\n @y\n"), "'it''s `date` \"x\" \\n @y '");
+  EXPECT_EQ(plot::quoted("a\xff"), "'a\xef\xbf\xbd'");
+}
+
+TEST(ReportPlot, TicksAreRoundNumbersWithinTheAxis) {
+  const auto labels = [](double low, double high, bool logarithmic) {
+    std::vector<std::string> texts;
+    for (const plot::Tick& tick : plot::ticks_of({low, high, logarithmic}, 6)) {
+      EXPECT_GE(tick.value, low * 0.999);
+      EXPECT_LE(tick.value, high * 1.001);
+      if (!tick.label.empty()) texts.push_back(tick.label);
+    }
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(labels(0.0, 1.1, false), (Texts{"0", "0.2", "0.4", "0.6", "0.8", "1"}));
+  EXPECT_EQ(labels(0.0, 12000.0, false),
+            (Texts{"0", "2,000", "4,000", "6,000", "8,000", "10,000", "12,000"}));
+  EXPECT_EQ(labels(0.05, 2000.0, true), (Texts{"0.1", "1", "10", "100", "1,000"}));
+  EXPECT_EQ(labels(3.0, 40.0, true), (Texts{"5", "10", "20"}));
+  EXPECT_EQ(labels(1e9, 1e12, true), (Texts{"10⁹", "10¹⁰", "10¹¹", "10¹²"}));
+}
+
+TEST(ReportPlot, TextIsWrappedAndShortenedToItsRoom) {
+  EXPECT_LE(plot::text_width(plot::shortened("mobilenet_v2 on cuda:0", 80.0, 12.0), 12.0), 80.0);
+  EXPECT_EQ(plot::shortened("short", 200.0, 12.0), "short");
+  const auto lines = plot::wrapped("one two three four", 60.0, 12.0);
+  EXPECT_GT(lines.size(), 1U);
+  std::string all;
+  for (const std::string& line : lines) all += (all.empty() ? "" : " ") + line;
+  EXPECT_EQ(all, "one two three four");
+  EXPECT_EQ(plot::wrapped("a b c d e f g h i j", 20.0, 12.0, 2).size(), 2U);
+}
+
+TEST(ReportPlot, ANameHasOneColourInAllFigures) {
+  const Document document = demo_document();
+  const std::vector<const Figure*> figures = figures_of(document);
+  const plot::Colours colours(figures);
+  std::map<std::string, int> used;
+  for (const char* name : {"native", "onednn", "torch-cpu", "auto on cuda:0"}) {
+    ++used[colours.of(name)];
+  }
+  EXPECT_GE(used.size(), 3U);
+  EXPECT_NE(colours.of("native"), colours.of("onednn")) << "they stand in one figure";
+}
+
+TEST(ReportPlot, DeepNetworksAreDrawnByTheirBlocks) {
+  const plot::Network whole = plot::network_of(residual_network("deep", 60));
+  const plot::Network blocks = plot::condensed(whole, 96);
+  EXPECT_GT(whole.nodes.size(), 400U);
+  EXPECT_LE(blocks.nodes.size(), 96U);
+  double weight = 0.0, all = 0.0;
+  for (const Node& node : blocks.nodes) weight += node.weight;
+  for (const Node& node : whole.nodes) all += node.weight;
+  EXPECT_NEAR(weight, all, 1e-9);
+  const auto depths = plot::depths_of(blocks);
+  for (const auto& [from, to] : blocks.edges) EXPECT_LT(depths[from], depths[to]);
+  // Names without parts, circles.
+  Figure circle = residual_network("circle", 1);
+  for (Node& node : circle.nodes) std::replace(node.id.begin(), node.id.end(), '.', '_');
+  for (Edge& edge : circle.edges) {
+    std::replace(edge.from.begin(), edge.from.end(), '.', '_');
+    std::replace(edge.to.begin(), edge.to.end(), '.', '_');
+  }
+  circle.edges.push_back({"fc", "input"});
+  EXPECT_LE(plot::condensed(plot::network_of(circle), 4).nodes.size(), 4U);
+  EXPECT_EQ(plot::depths_of(plot::network_of(circle)).size(), circle.nodes.size());
+}
+
+class ReportFolderTest : public FileTest {
+ protected:
+  void make(const std::string& name, const std::string& contents) const {
+    ReportFolder folder(folder_ / name);
+    folder.write("index.html", contents);
+    folder.write("tables/a.csv", contents);
+    folder.commit();
+  }
+  [[nodiscard]] std::string read(const std::string& name) const {
+    return contents_of(folder_ / name);
+  }
+};
+
+TEST_F(ReportFolderTest, AFormerReportIsReplacedAsAWhole) {
+  make("report", "first");
+  EXPECT_EQ(read("report/tables/a.csv"), "first");
+  {
+    ReportFolder folder(folder_ / "report/");
+    folder.write("index.html", "second");
+    EXPECT_EQ(read("report/index.html"), "first") << "until it is complete";
+    folder.commit();
+  }
+  EXPECT_EQ(read("report/index.html"), "second");
+  EXPECT_FALSE(fs::exists(folder_ / "report/tables"));
+  EXPECT_FALSE(fs::exists(folder_ / "report.new"));
+  // An empty folder, one that LaTeX ran in, and one with folders above it that are not there yet.
+  fs::create_directory(folder_ / "empty");
+  make("empty", "third");
+  (void)write("empty/report.aux", std::string("LaTeX"));
+  make("empty", "fourth");
+  EXPECT_EQ(read("empty/index.html"), "fourth");
+  make("a/b/c", "fifth");
+  EXPECT_EQ(read("a/b/c/index.html"), "fifth");
+}
+
+TEST_F(ReportFolderTest, WithoutCommitEverythingStaysAsItWas) {
+  make("report", "first");
+  {
+    const ReportFolder folder(folder_ / "report");
+    folder.write("index.html", "second");
+  }
+  EXPECT_EQ(read("report/index.html"), "first");
+  EXPECT_FALSE(fs::exists(folder_ / "report.new"));
+  // What a killed program left is no obstacle.
+  fs::create_directories(folder_ / "report.new/figures");
+  (void)write("report.new/.ridgeline-report", std::string());
+  (void)write("report.new/figures/old.svg", std::string("old"));
+  make("report", "third");
+  EXPECT_EQ(read("report/index.html"), "third");
+  EXPECT_FALSE(fs::exists(folder_ / "report/figures"));
+}
+
+TEST_F(ReportFolderTest, RefusesWhatIsNoReport) {
+  const auto refused = [&](const std::string& name) {
+    return refusal([&] { ReportFolder folder(folder_ / name); });
+  };
+  (void)write("file", std::string("words"));
+  expect_contains(refused("file"), {"file: is a file"});
+  fs::create_directories(folder_ / "photos");
+  (void)write("photos/cat.jpg", std::string("cat"));
+  expect_contains(refused("photos"), {"photos: is not empty and not a former report", "--out"});
+  make("report", "first");
+  (void)write("report/tables/thoughts.txt", std::string("mine"));
+  expect_contains(refused("report"), {"thoughts.txt: the report did not write it"});
+  EXPECT_EQ(read("report/tables/thoughts.txt"), "mine");
+  fs::create_directories(folder_ / "other.new");
+  (void)write("other.new/mine.txt", std::string("mine"));
+  expect_contains(refused("other"), {"other.new: is in the way"});
+  const ReportFolder first(folder_ / "busy");
+  expect_contains(refused("busy"), {"another report is being written there"});
+}
+
+TEST_F(ReportFolderTest, AFullDiskLeavesTheFormerReport) {
+  make("report", "first");
+  try {
+    const SmallDisk disk(2000);
+    ReportFolder folder(folder_ / "report");
+    (void)write_report(demo_document(), folder, {},
+                       [](std::size_t, std::size_t, const std::string&) { return true; });
+    folder.commit();
+    ADD_FAILURE() << "must not go through";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 1);
+    expect_contains(error.what(), {"cannot be written"});
+  }
+  EXPECT_EQ(read("report/index.html"), "first");
+  EXPECT_FALSE(fs::exists(folder_ / "report.new"));
+}
+
+TEST_F(ReportFolderTest, AWholeReportHasAllItsFilesAndSaysWhatItLacks) {
+  const Document document = demo_document();
+  const auto go = [](std::size_t, std::size_t, const std::string&) { return true; };
+  const Path nothing(folder_);  // no gnuplot
+  ReportFolder folder(folder_ / "report");
+  const WrittenReport written = write_report(document, folder, {}, go);
+  folder.commit();
+  ASSERT_EQ(written.warnings.size(), 1U);
+  expect_contains(written.warnings[0], {"figures were not drawn as files", "gnuplot"});
+  EXPECT_FALSE(written.failed) << "everything else is there";
+  std::map<std::string, std::int64_t> files;
+  for (const WrittenFile& file : written.files) files[file.name] = file.bytes;
+  for (const char* name : {"index.html", "report.md", "report.tex", "tables/environments.md",
+                           "tables/environments.tex", "tables/environments.csv"}) {
+    EXPECT_GT(files[name], 0) << name;
+    EXPECT_EQ(static_cast<std::int64_t>(fs::file_size(folder_ / "report" / name)), files[name]);
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "report/figures"));
+  expect_contains(read("report/report.md"), {"(Not drawn: gnuplot was not found"});
+  expect_contains(read("report/report.tex"), {"(Not drawn: gnuplot was not found"});
+  EXPECT_EQ(read("report/report.md").find("]("), std::string::npos) << "no dead links";
+}
+
+TEST(ReportFormatsTest, UnknownOnesAreRefusedWithTheKnown) {
+  const auto refused = [](std::vector<std::string> names) {
+    return refusal([&] { (void)formats_of(names); });
+  };
+  expect_contains(refused({"htm"}),
+                  {"--format htm", "html, markdown, latex", "did you mean 'html'"});
+  expect_contains(refused({}), {"needs at least one"});
+  const std::vector<std::string> two = {"csv", "pdf"};
+  const ReportFormats formats = formats_of(two);
+  EXPECT_TRUE(formats.csv && formats.pdf);
+  EXPECT_FALSE(formats.html || formats.svg);
+}
+
+// pdfLaTeX is no part of the test's packages: where it is, everything must go through it.
+class SlowReportLatex : public FileTest {};
+
+TEST_F(SlowReportLatex, DocumentsCompile) {
+  if (!has_program("pdflatex")) GTEST_SKIP() << "pdfLaTeX is not installed";
+  for (const Document& document : {demo_document(), hostile_document()}) {
+    (void)write("report.tex", latex_document(document, {}));
+    const std::string command =
+        "cd " + folder_.string() +
+        " && pdflatex -interaction=nonstopmode -halt-on-error report.tex >output 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0) << contents_of(folder_ / "output");
+    EXPECT_TRUE(fs::exists(folder_ / "report.pdf"));
+    fs::remove(folder_ / "report.pdf");
+  }
+}
+
+}  // namespace
+}  // namespace ridgeline::report

@@ -1,0 +1,67 @@
+#pragma once
+
+// Stores made by hand for the tests of reports: numbers are round, so that tests know the answers.
+//
+// Two machines: "desk" with a processor of 100 GFLOP/s and 20 GB/s, "server" with a graphics
+// processor of 10 TFLOP/s and 1 TB/s. write_report_store() carries out one study ("trial") on both:
+//   speed      mlp, mnist_cnn, resnet18 at batch 64: native and torch-cpu; auto and torch-cuda
+//   sweep      mnist_cnn at batches 32 to 256 on both
+//   training   mnist_cnn for three epochs, learning rates 0.01 and 0.1, on both
+//   profile    mlp on both
+//   inference  mnist_cnn at batches 1 and 64 on both
+
+#include <string>
+#include <vector>
+
+#include "lab/store/store.h"
+
+namespace ridgeline::testing {
+
+// What of a run differs from the others; the rest follows from it.
+struct ReportRun {
+  std::string environment = "desk";  // or "server"
+  std::string part = "speed";        // of the study; empty: of none
+  std::string model = "mnist_cnn";
+  std::string settings = {};
+  std::int64_t batch = 64;
+  std::string image = "1x28x28";
+  std::string backend = "native", device = "cpu";
+  std::string precision = "fp32";
+  std::string options = {};
+  std::string group = {};
+  double seconds = 0.010;    // the median of the iterations, exactly
+  std::int64_t count = 22;   // measured iterations; a multiple of 22 has exactly that median
+  double loader_wait = 0.0;  // seconds of each iteration; 0: no loader
+};
+
+struct ReportTraining {
+  ReportRun run;
+  std::string data = "fashion-mnist";
+  double learning_rate = 0.01;
+  std::vector<double> accuracies = {0.80, 0.85, 0.84};  // after each epoch
+  std::vector<double> seconds = {3.0, 2.0, 2.5};
+  std::int64_t samples = 6000;  // of an epoch
+};
+
+// FLOPs of a training step for one sample, as all helpers take it: mlp 50,000; mnist_cnn 1.4
+// million; resnet18 120 million.
+[[nodiscard]] double report_flops(const std::string& model);
+
+// The machines with their ceilings; and one record of the study "trial" on each.
+void write_report_machines(Store& store);
+// Samples (22 that differ by up to 0.5%, blocks of 2; of a GPU also queued ones, 5% faster), split
+// samples (30% forward, 60% backward, 10% optimizer), steps (95% of the iteration in all), readings
+// of sensors over 2 seconds, memory, numbers. Backends torch-*: no steps, but parity.
+RunId write_report_bench(Store& store, const ReportRun& run);
+RunId write_report_training(Store& store, const ReportTraining& training);
+// Adds the breakdown (90% kernel, 2% copy, 3% runtime, 4% CPU, 1% idle), live bytes and a timeline.
+RunId write_report_profile(Store& store, const ReportRun& run);
+RunId write_report_inference(Store& store, const ReportRun& run);
+
+// The text of the study's file.
+[[nodiscard]] std::string report_definition();
+
+// All that the head of this file tells.
+void write_report_store(Store& store);
+
+}  // namespace ridgeline::testing
