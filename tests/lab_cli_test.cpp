@@ -114,7 +114,7 @@ TEST_F(LabCli, WhatIsWrongWithATrainingIsAFinding) {
   EXPECT_EQ(severity(store(), "accuracy at chance"), "warning") << frozen.err;
   const Outcome broken = run(kTraining + "--lr 1e30");
   EXPECT_EQ(broken.code, 1);
-  EXPECT_EQ(severity(store(), "loss not finite"), "error") << broken.err;
+  EXPECT_EQ(severity(store(), "loss is not a number"), "error") << broken.err;
   EXPECT_EQ(store().run("last").status, RunStatus::failed);
 }
 

@@ -430,7 +430,7 @@ class Trainer::Run {
     const std::string where = config_.full_batch
                                   ? fmt::format("iteration {}", result_.steps)
                                   : fmt::format("step {} (epoch {})", result_.steps, epoch + 1);
-    observer_.on_alarm({.name = "loss not finite",
+    observer_.on_alarm({.name = "loss is not a number",
                         .evidence = fmt::format("the loss is {} at {}", loss, where),
                         .epoch = epoch + 1,
                         .fatal = true});
@@ -470,7 +470,7 @@ class Trainer::Run {
   void evaluate(EpochResult& epoch) {
     const Evaluation test = trainer_.evaluate();
     if (!std::isfinite(test.loss)) {
-      observer_.on_alarm({.name = "loss not finite",
+      observer_.on_alarm({.name = "loss is not a number",
                           .evidence = fmt::format("the test loss is {}", test.loss),
                           .epoch = epoch.epoch,
                           .fatal = true});

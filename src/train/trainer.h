@@ -110,7 +110,7 @@ struct StepProgress {
 };
 
 // Something is wrong with the training itself: "accuracy at chance", "parameters never change",
-// "loss not finite".
+// "loss is not a number".
 struct TrainAlarm {
   std::string name, evidence;
   std::int64_t epoch = 0;  // when it was seen
