@@ -375,7 +375,7 @@ TEST(ReportTables, PhasesComeFromSplitIterations) {
   EXPECT_NEAR(value(table, native, "backward"), 6.0, 1e-9);
   EXPECT_NEAR(value(table, native, "optimizer"), 1.0, 1e-9);
   EXPECT_NEAR(value(table, native, "training"), 0.04 + 7.5, 1e-9);
-  EXPECT_EQ(value(table, native, "iterations"), 3.0 * 94.0);
+  EXPECT_EQ(value(table, native, "iterations"), 1.0 + 3.0 * 94.0);
 }
 
 TEST(ReportTables, OperationsStandSideBySideAndAddUp) {
@@ -483,7 +483,7 @@ TEST(ReportTables, SweepFindsOptionsOfTheNetworkAndOptimizers) {
     base.run.part = "axes";
     testing::write_report_training(into, base);
     ReportTraining deep = base;
-    deep.run.settings = "depth=3";
+    deep.run.settings = "blocks=2";
     testing::write_report_training(into, deep);
     ReportTraining smooth = base;
     smooth.run.settings = "activation=tanh";
@@ -491,6 +491,10 @@ TEST(ReportTables, SweepFindsOptionsOfTheNetworkAndOptimizers) {
     ReportTraining fast = base;
     fast.learning_rate = 0.1;
     testing::write_report_training(into, fast);
+    ReportTraining adam = base;
+    adam.optimizer = "adam";
+    adam.learning_rate = 0.001;
+    testing::write_report_training(into, adam);
     ReportTraining large = base;
     large.run.batch = 256;
     testing::write_report_training(into, large);
@@ -500,8 +504,8 @@ TEST(ReportTables, SweepFindsOptionsOfTheNetworkAndOptimizers) {
     titles.push_back(table.title);
     EXPECT_EQ(table.rows.size(), 2U) << table.title;
   }
-  EXPECT_EQ(titles, (std::vector<std::string>{"Sweep: batch", "Sweep: learning rate",
-                                              "Sweep: activation", "Sweep: depth"}));
+  EXPECT_EQ(titles, (std::vector<std::string>{"Sweep: batch", "Sweep: learning rate", "Sweep: optimizer",
+                                              "Sweep: activation", "Sweep: blocks"}));
 }
 
 TEST(ReportTables, InferenceHasPercentilesAndSaysWhenSamplesAreTooFewForThem) {

@@ -308,8 +308,8 @@ void add_bench(CLI::App& program, Action& action) {
   };
   list("MODEL,--model", axes.models, "Models, see 'ridgeline models'");
   list("--backend", axes.backends,
-       "Providers, see 'ridgeline backends', auto, or peers such as torch-cpu [cpu: native, cuda: "
-       "auto]");
+       "Providers, see 'ridgeline backends', auto, or peers such as torch-cpu; auto@cuda:0 for one "
+       "on a device of its own [cpu: native, cuda: auto]");
   list("--device", axes.devices, "cpu, cuda:0 for the first graphics processor [the backend's]");
   list("--precision", axes.precisions, "fp32, tf32, bf16, fp16; the cpu computes in fp32")
       ->capture_default_str();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -130,6 +131,21 @@ study::Definition definition_of(const StudyRecord& record) {
 bool is_sensor_of_device(const std::string& name) { return name.starts_with("gpu_"); }
 
 }  // namespace
+
+Estimate ratio_of(const Estimate& b, const Estimate& a) {
+  Estimate ratio;
+  ratio.value = b.value / a.value;
+  ratio.samples = std::min(a.samples, b.samples);
+  const auto distance = [](double end, double value) {
+    return end > 0.0 && value > 0.0 ? std::log(end / value) : 0.0;
+  };
+  // What moves B up or A down moves the ratio up; both do so independently.
+  ratio.low =
+      ratio.value * std::exp(-std::hypot(distance(b.low, b.value), distance(a.high, a.value)));
+  ratio.high =
+      ratio.value * std::exp(std::hypot(distance(b.high, b.value), distance(a.low, a.value)));
+  return ratio;
+}
 
 std::string RunView::executor() const {
   const Executor& by = run.executor;

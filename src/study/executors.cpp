@@ -7,9 +7,22 @@
 
 namespace ridgeline::study {
 
+namespace {
+
+// Only auto runs on several kinds of devices; the others are known by their names, unless they run
+// on a further GPU.
+bool tells_device(const ExecutorName& executor) {
+  return devices_of(executor.backend, {}) == std::vector<std::string>{executor.device};
+}
+
+}  // namespace
+
 std::string ExecutorName::text() const {
-  // Only auto runs on several kinds of devices.
-  return device_kind_of(backend) == "any" ? fmt::format("{} on {}", backend, device) : backend;
+  return tells_device(*this) ? backend : fmt::format("{} on {}", backend, device);
+}
+
+std::string ExecutorName::key() const {
+  return tells_device(*this) ? backend : fmt::format("{}@{}", backend, device);
 }
 
 std::string_view device_kind_of(std::string_view backend) {

@@ -11,6 +11,7 @@ namespace ridgeline::study {
 struct ExecutorName {
   std::string backend, device;             // "auto", "cuda:0"
   [[nodiscard]] std::string text() const;  // "native", "auto on cuda:0"
+  [[nodiscard]] std::string key() const;   // "native", "auto@cuda:0", as `bench` takes it
 };
 
 // "cpu", "cuda", "mps", or "any" for auto.

@@ -167,6 +167,15 @@ void check_together(const Part& part, const Entry& entry) {
   if (part.command == PartCommand::train && full) {
     entry.refuse_at("batches", "for train, all of the data as one batch is full_batch = true");
   }
+  const bool steps_only = part.command != PartCommand::train && !part.loader && !full;
+  if (!part.samples.empty() && steps_only) {
+    entry.refuse_at("samples",
+                    "changes nothing while one batch lies on the device; it needs loader = true or "
+                    "batches = [\"full\"]");
+  }
+  if (full && part.samples.empty() && part.data.empty()) {
+    entry.refuse_at("batches", "\"full\" needs 'samples' or 'data': how many are there?");
+  }
   if (!part.substitute.empty() && part.data.empty()) {
     entry.refuse_at("substitute", "there is no 'data' that it could take the place of");
   }
@@ -181,7 +190,7 @@ void read_axes(Part& part, Entry& entry) {
   if (!(part.command == PartCommand::train && part.full_batch)) {
     part.batches = entry.words("batches", check_batch);
   }
-  part.samples = entry.wholes("samples", 1);
+  if (part.command != PartCommand::profile) part.samples = entry.wholes("samples", 1);
   part.settings = entry.settings("settings");
   part.threads = entry.wholes("threads", 1);
   part.one_at_a_time = entry.texts("one_at_a_time");

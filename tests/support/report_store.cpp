@@ -341,8 +341,10 @@ RunId write_report_training(Store& store, const ReportTraining& training) {
   const ReportRun& run = training.run;
   RunRecord record = record_of(run, "train");
   record.work.data = training.data;
+  record.work.optimizer = training.optimizer;
   record.work.data_samples = training.samples;
-  const RunId id = begin(store, run, record, fmt::format("lr={}", training.learning_rate),
+  const RunId id = begin(store, run, record, fmt::format("{} lr={}{}", training.optimizer, training.learning_rate,
+                                     run.settings),
                          training.data + " in place of mnist");
   std::vector<EpochRecord> epochs;
   double best = 0.0;

@@ -113,7 +113,11 @@ Tables make_training(const ExhibitInput& input) {
     std::vector<Cell> row = begin_row(input.data, heads, *run);
     const std::vector<RunId> id = {run->run.id};
     row.push_back(count_cell(run->epochs.back().epoch, id));
-    row.push_back(number(pass_seconds(*run, run->epochs.front()) + first_step(*run), id));
+    // With full batches the first epoch is the first step.
+    row.push_back(number(full_batch(*run) && first_step(*run) > 0.0
+                             ? first_step(*run)
+                             : run->epochs.front().seconds + first_step(*run),
+                         id));
     row.push_back(
         number_cell(table, mean_later_epoch(*run), 1.0, *run, "there was only one epoch"));
     double total = first_step(*run), waited = 0.0, seconds = 0.0;
@@ -155,7 +159,8 @@ Tables make_targets(const ExhibitInput& input) {
   Table table = begin_table(input, "", "Time to a wanted accuracy", heads);
   table.caption +=
       " Epochs and training time, tests apart, until the test accuracy reached the level for the "
-      "first time; it is looked at after each epoch only.";
+      "first time; it is looked at after each epoch only. With full batches an epoch is one "
+      "iteration.";
   for (const double level : levels) {
     const std::string percent = fmt::format("{:g}%", 100.0 * level);
     table.columns.push_back(
