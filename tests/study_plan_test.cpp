@@ -93,6 +93,19 @@ TEST(StudyPlan, BackendsOfTheSameWorkShareACall) {
   }
 }
 
+TEST(StudyPlan, ABackendCanBeWantedOnOneDeviceAlone) {
+  MadeUpMachine machine;
+  const Study study = study_of(
+      "[[part]]\nid = \"p\"\ncommand = \"bench\"\nmodels = \"mlp\"\nbackends = [\"native\", "
+      "\"auto@cuda\"]\n");
+  const auto plan = plan_study(study, {}, machine);
+  EXPECT_EQ(keys_of(plan, ItemStatus::waiting), (Keys{"p/mlp"}));
+  EXPECT_EQ(keys_of(plan, ItemStatus::left_out), (Keys{"p/auto@cuda:0"}));
+  machine.gpu = true;
+  EXPECT_EQ(plan_study(study, {}, machine).at(0).record.command,
+            "bench mlp --backend native,auto@cuda:0");
+}
+
 TEST(StudyPlan, WhatAMachineCannotDoIsLeftOutOnceWithItsReason) {
   MadeUpMachine machine;
   machine.refused["torch-cpu"] = "PyTorch is not installed";

@@ -46,6 +46,12 @@ std::string about(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600.0);
 }
 
+// The end of an item's title; its key tells the rest.
+std::string executors_of(const StudyItemRecord& item) {
+  const std::size_t colon = item.title.rfind(": ");
+  return colon == std::string::npos ? std::string() : item.title.substr(colon + 2);
+}
+
 // What is left out, the same reasons together.
 std::string left_out_text(std::span<const StudyItemRecord> items) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
@@ -90,13 +96,13 @@ std::string study_plan_text(const StudySummary& summary) {
   const study::Definition& definition = summary.study->definition;
   std::size_t count = 0, done = 0;
   double seconds = 0.0;
-  TextTable table({"item", "what", "about"}, "llr");
+  TextTable table({"item", "by", "about"}, "llr");
   for (const StudyItemRecord& item : summary.items) {
     if (!runs(item)) continue;
     ++count;
     done += item.status == ItemStatus::done ? 1 : 0;
     if (waits(item)) seconds += item.estimated_seconds;
-    table.add_row({item.key, item.title + (item.substitute.empty() ? "" : " *"),
+    table.add_row({item.key + (item.substitute.empty() ? "" : " *"), executors_of(item),
                    item.status == ItemStatus::done ? "done"
                    : item.estimated_seconds > 0.0  ? about(item.estimated_seconds)
                                                    : "nothing"});

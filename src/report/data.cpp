@@ -112,6 +112,12 @@ std::string setting_of(const Work& work, const std::string& name) {
 std::string machine_name(const EnvironmentRecord& environment) {
   if (!environment.label.empty()) return environment.label;
   std::string name = environment.gpus.empty() ? environment.cpu : environment.gpus;
+  // "Intel(R) Xeon(R) Processor @ 2.80GHz" is "Intel Xeon @ 2.80GHz".
+  for (const std::string_view noise : {"(R)", "(TM)", "(r)", "(tm)", " Processor", " CPU"}) {
+    for (std::size_t at = name.find(noise); at != std::string::npos; at = name.find(noise)) {
+      name.erase(at, noise.size());
+    }
+  }
   if (name.empty()) name = environment.host;
   return name.empty() ? "unknown machine" : name;
 }

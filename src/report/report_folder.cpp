@@ -81,7 +81,7 @@ void exchange(const fs::path& fresh, const fs::path& target) {
 
 ReportFolder::ReportFolder(const fs::path& target) {
   std::error_code error;
-  target_ = fs::weakly_canonical(target, error);
+  target_ = fs::weakly_canonical(fs::absolute(target), error);
   if (error) bad_input("{}: {}", target.string(), error.message());
   // "report/" names the same folder.
   if (!target_.has_filename()) target_ = target_.parent_path();

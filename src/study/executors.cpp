@@ -25,6 +25,13 @@ std::string ExecutorName::key() const {
   return tells_device(*this) ? backend : fmt::format("{}@{}", backend, device);
 }
 
+ExecutorName split_backend(const std::string& text) {
+  const std::size_t at = text.find('@');
+  if (at == std::string::npos) return {text, ""};
+  const std::string device = text.substr(at + 1);
+  return {text.substr(0, at), device == "cuda" ? "cuda:0" : device};
+}
+
 std::string_view device_kind_of(std::string_view backend) {
   if (backend == "auto") return "any";
   if (is_peer(backend)) return parse_peer(backend).info->device;
@@ -36,6 +43,8 @@ std::string_view device_kind_of(std::string_view backend) {
 
 std::vector<std::string> devices_of(const std::string& backend,
                                     const std::vector<std::string>& devices) {
+  const ExecutorName named = split_backend(backend);
+  if (!named.device.empty()) return {named.device};
   const std::string_view kind = device_kind_of(backend);
   if (devices.empty()) {
     if (kind == "any") return {"cpu", "cuda:0"};

@@ -85,13 +85,12 @@ class Planner {
     if (backends.empty()) backends = {"native", "auto"};
     for (const std::string& backend : backends) {
       for (const std::string& device : devices_of(backend, devices_for(part))) {
+        const ExecutorName executor{split_backend(backend).backend, device};
         // Native serves the processor where nothing else was asked for.
         if (part.backends.empty() && backend == "auto" && device == "cpu") continue;
         // On the best device of a processor alone, auto would only repeat what native does.
         if (best && backend == "auto" && device == "cpu" && seen.contains("native")) continue;
-        if (seen.insert(ExecutorName{backend, device}.key()).second) {
-          executors.push_back({backend, device});
-        }
+        if (seen.insert(executor.key()).second) executors.push_back(executor);
       }
     }
     return executors;

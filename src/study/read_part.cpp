@@ -30,7 +30,23 @@ void check_model(const std::string& name) {
   check_name("model", name, known);
 }
 
-void check_backend(const std::string& name) {
+void check_device(const std::string& name) {
+  if (name.starts_with("cuda:") && name.size() > 5 &&
+      name.find_first_not_of("0123456789", 5) == std::string::npos) {
+    return;
+  }
+  check_name("device", name, {"cpu", "cuda", "mps", "best"});
+}
+
+void check_backend(const std::string& text) {
+  const auto& [name, device] = split_backend(text);
+  if (text.find('@') != std::string::npos) {
+    check_device(device);
+    const std::string_view kind = device_kind_of(name);
+    if (kind != "any" && kind != std::string_view(device).substr(0, device.find(':'))) {
+      bad_input("'{}': {} runs on {}", text, name, kind);
+    }
+  }
   if (is_peer(name)) {
     (void)parse_peer(name);
     return;
@@ -39,14 +55,6 @@ void check_backend(const std::string& name) {
   for (const Backend* backend : all_backends()) known.push_back(backend->name);
   for (const PeerInfo& peer : known_peers()) known.push_back(peer.name);
   check_name("backend", name, known);
-}
-
-void check_device(const std::string& name) {
-  if (name.starts_with("cuda:") && name.size() > 5 &&
-      name.find_first_not_of("0123456789", 5) == std::string::npos) {
-    return;
-  }
-  check_name("device", name, {"cpu", "cuda", "mps", "best"});
 }
 
 void check_precision(const std::string& name) {
@@ -152,7 +160,7 @@ void check_together(const Part& part, const Entry& entry) {
   }
   const bool own_only = part.command == PartCommand::train || part.command == PartCommand::profile;
   for (const std::string& backend : part.backends) {
-    if (own_only && is_peer(backend)) {
+    if (own_only && is_peer(split_backend(backend).backend)) {
       entry.refuse_at("backends",
                       fmt::format("'{}' is a peer: only bench and inference measure peers, not {}",
                                   backend, name_of(part.command)));
