@@ -86,19 +86,27 @@ function followReading(contents) {
   update();
 }
 
-// Figures are drawn a few at a time, so that the page can be read and scrolled at once.
+// Figures near the window are drawn at once, the others while the reader reads.
 function drawAll(done) {
+  const watch = new IntersectionObserver(entries => entries.forEach(entry => {
+    if (!entry.isIntersecting) return;
+    watch.unobserve(entry.target);
+    const view = figureViews.find(each => each.box === entry.target);
+    if (!view.drawn) view.draw();
+  }), {rootMargin: '1000px'});
+  figureViews.forEach(view => watch.observe(view.box));
   const waiting = figureViews.slice();
-  const go = () => {
-    const until = performance.now() + 24;
-    while (waiting.length && performance.now() < until) {
+  const go = deadline => {
+    do {
       const view = waiting.shift();
-      if (!view.drawn) view.draw();
-    }
-    if (waiting.length) setTimeout(go);
+      if (view && !view.drawn) view.draw();
+    } while (waiting.length && deadline.timeRemaining() > 5);
+    if (waiting.length) idle(go, {timeout: 500});
     else done();
   };
-  go();
+  // Safari has none.
+  const idle = window.requestIdleCallback || (action => setTimeout(() => action({timeRemaining: () => 0})));
+  idle(go);
 }
 
 function watchWidths() {
