@@ -113,6 +113,8 @@ TEST(StudyParse, MistakesAreToldWithFileLineAndWhatWouldBeRight) {
   expect_complaint(
       with_part("command = \"bench\"\nmodels = \"mlp\"\nbackends = \"cuda\"\ndevices = \"cpu\"\n"),
       {"line 9", "'cuda' runs on cuda"});
+  expect_complaint(with_part("command = \"bench\"\nmodels = \"mlp\"\nbackends = \"native@cuda\"\n"),
+                   {"line 8", "native runs on cpu"});
   expect_complaint(with_part("command = \"bench\"\nmodels = \"mlp\"\nsettings = {dept = 3}\n"),
                    {"line 8", "mlp has no setting 'dept'", "did you mean 'depth'"});
   expect_complaint(

@@ -28,6 +28,7 @@ void add_data(CLI::App& program, Action& action);
 void add_env(CLI::App& program, Action& action);
 void add_roofline(CLI::App& program, Action& action);
 void add_store(CLI::App& program, Action& action);
+void add_study(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);
 
 }  // namespace ridgeline::cli

@@ -68,6 +68,8 @@ int run(int argc, char** argv) {
       "'ridgeline COMMAND --help' tells the options of a command.");
   // An option given twice: the last one counts, so that scripts can be overridden.
   program.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  // One command a call: behind it, 'backends' is an argument, as in 'study backends'.
+  program.require_subcommand(0, 1);
   Action action;
   add_train(program, action);
   add_eval(program, action);
@@ -84,6 +86,7 @@ int run(int argc, char** argv) {
   add_env(program, action);
   add_roofline(program, action);
   add_store(program, action);
+  add_study(program, action);
   add_report(program, action);
   check_command(program, argc, argv);
   try {

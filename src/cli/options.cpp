@@ -88,7 +88,7 @@ void add_plan_options(CLI::App& command, RunOptions& options) {
       ->type_name("NAME")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_flag("--print-plan", options.print_plan, "Print the plan of the training step first");
+  command.add_flag("--print-plan", options.print_plan, "Print the plan first");
   command.add_flag("--explain", options.explain, "The same, and why other kernels were refused");
 }
 
