@@ -95,18 +95,18 @@ function drawAll(done) {
     if (!view.drawn) view.draw();
   }), {rootMargin: '1000px'});
   figureViews.forEach(view => watch.observe(view.box));
+  // Not requestIdleCallback: on a busy machine it never comes.
   const waiting = figureViews.slice();
-  const go = deadline => {
+  const go = () => {
+    const until = performance.now() + 12;
     do {
       const view = waiting.shift();
       if (view && !view.drawn) view.draw();
-    } while (waiting.length && deadline.timeRemaining() > 5);
-    if (waiting.length) idle(go, {timeout: 500});
+    } while (waiting.length && performance.now() < until);
+    if (waiting.length) setTimeout(go);
     else done();
   };
-  // Safari has none.
-  const idle = window.requestIdleCallback || (action => setTimeout(() => action({timeRemaining: () => 0})));
-  idle(go);
+  setTimeout(go);
 }
 
 function watchWidths() {
@@ -115,7 +115,7 @@ function watchWidths() {
     clearTimeout(timer);
     timer = setTimeout(() => figureViews.forEach(view => view.box.clientWidth !== view.width && view.draw()), 120);
   });
-  // On paper all series are shown.
+  // On paper all series are shown, and nothing waits until it is seen.
   const paper = on => () => {
     figureViews.forEach(view => { view.state.all = on; });
     document.documentElement.classList.toggle('paper', on);
