@@ -106,7 +106,10 @@ std::set<std::string> distinct(const Runs& runs, const std::string& axis) {
 // run with that one.
 void keep_usual_rate(Runs& runs, const Runs& of_all) {
   std::map<std::string, int> counts;
-  for (const RunView* run : of_all) ++counts[value_of(*run, kLearningRate)];
+  for (const RunView* run : of_all) {
+    if (run->learning_rate) ++counts[value_of(*run, kLearningRate)];
+  }
+  if (counts.empty()) return;
   const auto usual =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
         return a.second < b.second;
