@@ -165,7 +165,7 @@ void plot_series(Canvas& canvas, const Look& look, const Scales& scales) {
   if (has_line(series) && rows.size() > 1) {
     canvas.plot(block, fmt::format("using 1:2 with {} lc rgb '{}' lw 2 dt {}",
                                    series.style == SeriesStyle::step ? "steps" : "lines",
-                                   look.colour, look.dash));
+                                   look.colour, dash_text(look.dash)));
   }
   if (look.marker > 0) {
     const double size = rows.size() > 300 ? 0.35 : rows.size() > 60 ? 0.55 : 0.9;
@@ -257,7 +257,7 @@ void draw_labels(Canvas& canvas, const std::vector<Look>& looks, const Scales& s
       if (point.label.empty() || drawn == kMostLabels) continue;
       if (!scales.x.takes(point.x) || !scales.y.takes(point.y)) continue;
       drawn += places.label(canvas, scales.x.pixel(point.x), scales.y.pixel(point.y), 5.0,
-                            shortened(point.label, 220.0, kSmall - 1.0),
+                            shortened(point.label, 320.0, kSmall - 1.0),
                             {.size = kSmall - 1.0, .colour = look.colour});
     }
   }
