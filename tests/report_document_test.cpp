@@ -274,8 +274,12 @@ TEST_F(ReportDocument, BuiltInStudiesWithoutRunsConfirmNothing) {
   const Document made = document();
   expect_sound(made, *data_);
   const std::vector<const Judgement*> judgements = all_of<Judgement>(made);
-  EXPECT_EQ(judgements.size(), hypotheses);
   EXPECT_GE(hypotheses, 10U);
+  // The machines come with a study of their own.
+  for (const StudyView& study : data_->studies()) {
+    if (study.definition.name == "trial") hypotheses += study.definition.hypotheses.size();
+  }
+  EXPECT_EQ(judgements.size(), hypotheses);
   for (const Judgement* judgement : judgements) {
     EXPECT_EQ(judgement->verdict, "undecided") << judgement->statement;
     ASSERT_FALSE(judgement->pieces.empty());
