@@ -33,7 +33,7 @@ function padding(characters) {
 }
 
 function marksRoom(characters) {
-  return 0.8 + 0.5 * characters + 'rem';
+  return 0.65 + 0.45 * characters + 'rem';
 }
 
 function isMissing(cell) {
