@@ -69,6 +69,9 @@ TEST(PeerParity, HoldsWithinRoundingAndFlagsWhatDiffers) {
   const std::vector<double> other_start = {2.3004, 2.2, 2.1};
   EXPECT_FALSE(check_parity(ours, other_start, Precision::fp32).agrees);
   EXPECT_TRUE(check_parity(ours, other_start, Precision::bf16).agrees);
+  // Updates spread what rounding left: more is allowed after two of them than after one.
+  EXPECT_TRUE(check_parity(ours, std::vector<double>{2.3, 2.2, 2.108}, Precision::fp32).agrees);
+  EXPECT_FALSE(check_parity(ours, std::vector<double>{2.3, 2.208, 2.1}, Precision::fp32).agrees);
   // Gradients summed instead of averaged show in the second loss.
   const PeerParity summed = check_parity(ours, std::vector<double>{2.3, 1.7, 4.0}, Precision::bf16);
   EXPECT_FALSE(summed.agrees);

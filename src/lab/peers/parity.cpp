@@ -16,10 +16,18 @@ namespace {
 constexpr double kSmallestLoss = 0.1;
 
 // Relative. The first loss has seen one forward pass, whose rounding errors stay small; every
-// update then spreads them, and a ReLU or a maximum that tips over makes them visible.
+// update then spreads them, and a ReLU or a maximum that tips over makes them visible. After two
+// updates, batch norms over few values have made up to 4e-3 of them, seen with ResNet-18 at batch
+// 16; other gradients or other updates show by more.
 struct Tolerance {
-  double first, later;
+  double first, second;
 };
+constexpr double kLaterTolerance = 1e-2;
+
+double allowed_at(std::size_t step, const Tolerance& tolerance) {
+  if (step == 0) return tolerance.first;
+  return step == 1 ? tolerance.second : std::max(tolerance.second, kLaterTolerance);
+}
 
 Tolerance tolerance_of(Precision precision) {
   switch (precision) {
@@ -69,7 +77,7 @@ PeerParity check_parity(std::span<const double> ours, std::span<const double> th
       parity.finding = difference(parity.text);
       return parity;
     }
-    const double allowed = i == 0 ? tolerance.first : tolerance.later;
+    const double allowed = allowed_at(i, tolerance);
     const double found = std::abs(ours[i] - theirs[i]) / std::max(std::abs(ours[i]), kSmallestLoss);
     if (found / allowed <= worst_share) continue;
     worst_share = found / allowed;
