@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Profiles of all networks on all CPU backends: do the tables add up to the iteration, what does watching cost, where does the time go?
+# Profiles of all networks on all backends of a device: do the tables add up to the iteration, what does watching cost, where does the time go?
 #
 #   bench/profile_all.sh [OUT.md]                     the table goes to standard output too
 #   PROGRAM=build/ridgeline IMAGE=32 BATCH=4          as these say
 #   MODELS="mlp mnist_cnn" BACKENDS="native onednn"   fewer of them
 #   BY="op layer phase kernel"                        the tables that are added up
+#   DEVICE=cuda:0 PRECISION=bf16 BACKENDS="cuda cudnn auto" [SMALL_BATCH=512]   on a GPU
 #
 # Ends with an error when a table's rows, or the breakdown, do not add up to the iteration to within a millionth.
 set -euo pipefail
@@ -13,31 +14,35 @@ program=${PROGRAM:-build/ridgeline}
 models=${MODELS:-mlp mnist_cnn resnet18 resnet50 mobilenet_v2 squeezenet1_0 densenet121}
 backends=${BACKENDS:-reference native onednn auto}
 by_all=${BY:-op layer phase kernel}
-image=${IMAGE:-32} batch=${BATCH:-4}
+image=${IMAGE:-32} batch=${BATCH:-4} small_batch=${SMALL_BATCH:-64}
+device=${DEVICE:-cpu} precision=${PRECISION:-fp32}
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 
 for model in $models; do
   size=(--image "3x${image}x$image" --batch "$batch")
-  case $model in mlp | mnist_cnn) size=(--batch 64) ;; esac
+  case $model in mlp | mnist_cnn) size=(--batch "$small_batch") ;; esac
   for backend in $backends; do
     for by in $by_all; do
       echo "$model $backend by $by" >&2
-      "$program" profile "$model" --backend "$backend" "${size[@]}" --by $by --steps 3 --telemetry 0 --no-roof --no-store --json \
+      "$program" profile "$model" --device "$device" --backend "$backend" --precision "$precision" "${size[@]}" --by $by --steps 3 --telemetry 0 --no-roof --no-store --json \
         2>/dev/null >"$folder/$model $backend $by.json"
     done
   done
 done
 
-python3 - "$folder" "${1:-}" "$models" "$backends" "$by_all" <<'PYTHON'
+gpu=
+[ "$device" = cpu ] || gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1) || true
+python3 - "$folder" "${1:-}" "$models" "$backends" "$by_all" "$precision" "$gpu" <<'PYTHON'
 import json, os, pathlib, sys
 
-folder, out, models, backends, by_all = sys.argv[1:]
+folder, out, models, backends, by_all, precision, gpu = sys.argv[1:]
 cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown processor")
+where = gpu or f"{cpu}, {len(os.sched_getaffinity(0))} cores"
 lines = [
-    "# Profiles of all networks on all CPU backends",
+    "# Profiles of all networks on all backends",
     "",
-    f"{cpu}, {len(os.sched_getaffinity(0))} cores. Load at the end: {os.getloadavg()[0]:.1f}. `bench/profile_all.sh`",
+    f"{where}, {precision}. Load at the end: {os.getloadavg()[0]:.1f}. `bench/profile_all.sh`",
     "Off: how far the rows of these tables, and the breakdown, are from the iteration at most. Watching costs: the "
     "watched iteration against others of the same run.",
     "",

@@ -14,6 +14,7 @@
 #include "lab/verify.h"
 #include "support/perturbed_weights.h"
 #include "support/toy_networks.h"
+#include "train/evaluator.h"
 #include "train/step_runner.h"
 #include "train/trainer.h"
 
@@ -202,6 +203,23 @@ TEST(GpuTraining, Fp16SurvivesAnOverflow) {
   EXPECT_TRUE(std::isfinite(result.epochs.back().train_loss));
 }
 
+// What commands take where no backend is named.
+TEST(GpuTraining, AutoTrainsAndEvaluates) {
+  if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  const Split data = small_data();
+  TrainConfig config = small_config(Precision::bf16);
+  config.plan.backend = "auto";
+  TrainObserver silent;
+  Trainer trainer(config, data, make_device("cuda:0"));
+  const TrainResult result = trainer.train(silent);
+  EXPECT_LT(result.epochs.back().train_loss, result.epochs.front().train_loss);
+  EvaluatorConfig evaluation;
+  evaluation.step = config.step;
+  evaluation.plan = config.plan;
+  Evaluator evaluator(evaluation, data.test, make_device("cuda:0"));
+  EXPECT_EQ(evaluator.evaluate().samples, data.test.count());
+}
+
 TEST(GpuTraining, TooLittleMemoryNamesTheLargestBatch) {
   if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
   StepSpec spec;
@@ -280,22 +298,23 @@ void expect_whole(const Watched& watched) {
   // The first iteration records, the others replay.
   for (std::size_t i = 1; i < watched.iterations.size(); ++i) {
     std::set<std::int64_t> steps;
-    double busy = 0.0;
     bool copies_the_batch = false;
     for (const ProfileEvent& event : activities_in(watched, i)) {
       EXPECT_FALSE(event.name.empty());
       EXPECT_LE(event.begin, event.end);
       EXPECT_NE(event.correlation, 0U);
-      if (event.step >= 0) {
-        steps.insert(event.step);
-        busy += event.end - event.begin;
-      }
+      if (event.step >= 0) steps.insert(event.step);
       copies_the_batch |= event.activity == Activity::copy && event.bytes.value_or(0) > 0;
     }
     EXPECT_EQ(steps.size(), watched.steps) << "in iteration " << i;
-    EXPECT_LE(busy, watched.iterations[i].second - watched.iterations[i].first);
     EXPECT_TRUE(copies_the_batch);
   }
+  // Over all iterations: one of them may be shorter than the clocks' error.
+  double busy = 0.0;
+  for (const ProfileEvent& event : watched.activity.events) {
+    if (event.step >= 0) busy += event.end - event.begin;
+  }
+  EXPECT_LE(busy, watched.iterations.back().second - watched.iterations.front().first);
   EXPECT_EQ(std::count_if(watched.activity.events.begin(), watched.activity.events.end(),
                           [](const ProfileEvent& event) {
                             return event.name.starts_with("cudaGraphLaunch");

@@ -100,6 +100,8 @@ TEST(StudyParse, MistakesAreToldWithFileLineAndWhatWouldBeRight) {
                    {"line 8", "above 0"});
   expect_complaint(with_part("command = \"bench\"\nmodels = \"mlp\"\nprecisions = [\"fp8\"]\n"),
                    {"line 8", "fp16"});
+  expect_complaint(with_part("command = \"bench\"\nmodels = \"mlp\"\nno_pass = \"fusoin\"\n"),
+                   {"line 8", "did you mean 'fusion'", "inplace"});
   expect_complaint(with_part("command = \"bench\"\nmodels = \"mlp\"\nimages = [\"64x\"]\n"),
                    {"line 8", "64x64"});
   expect_complaint(with_part("command = \"train\"\nmodels = \"mlp\"\ndata = \"mnits\"\n"),

@@ -106,6 +106,16 @@ TEST(StudyPlan, ABackendCanBeWantedOnOneDeviceAlone) {
             "bench mlp --backend native,auto@cuda:0");
 }
 
+TEST(StudyPlan, OptionsOfAPartReachItsCommand) {
+  MadeUpMachine machine;
+  const Study study = study_of(
+      "[[part]]\nid = \"p\"\ncommand = \"profile\"\nmodels = \"mlp\"\nbackends = \"native\"\n"
+      "freeze = \"fc1.*\"\nno_pass = [\"fusion\", \"inplace\"]\niterations = 5\n");
+  EXPECT_EQ(plan_study(study, {}, machine).at(0).record.command,
+            "profile mlp --backend native --device cpu --freeze 'fc1.*' --no-pass fusion --no-pass "
+            "inplace --steps 5");
+}
+
 TEST(StudyPlan, WhatAMachineCannotDoIsLeftOutOnceWithItsReason) {
   MadeUpMachine machine;
   machine.refused["torch-cpu"] = "PyTorch is not installed";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -72,20 +73,30 @@ class CpuDevice final : public Device {
   }
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
-    void* memory = mmap(nullptr, mapped(bytes), PROT_READ | PROT_WRITE,
+    // One large page more than is kept: somewhere in it lies its boundary.
+    const std::size_t kept = mapped(bytes), spare = in_large_pages(bytes) ? kLargePage : 0;
+    void* memory = mmap(nullptr, kept + spare, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
       fail("cannot allocate {:.1f} MiB of memory; {:.1f} MiB are available",
            static_cast<double>(bytes) / 1048576.0,
            static_cast<double>(available_memory()) / 1048576.0);
     }
-    // Large pages save address translation in large arenas; a refusal costs nothing.
-    (void)madvise(memory, mapped(bytes), MADV_HUGEPAGE);
-    return static_cast<std::byte*>(memory);
+    auto* first = static_cast<std::byte*>(memory);
+    if (spare > 0) {
+      const std::size_t before =
+          (kLargePage - reinterpret_cast<std::uintptr_t>(first) % kLargePage) % kLargePage;
+      if (before > 0) munmap(first, before);
+      first += before;
+      munmap(first + kept, spare - before);
+    }
+    (void)madvise(first, kept, MADV_HUGEPAGE);  // a refusal costs nothing
+    return first;
   }
   void release(std::byte* memory, std::size_t bytes) noexcept override {
     munmap(memory, mapped(bytes));
   }
+  [[nodiscard]] std::size_t occupied(std::size_t bytes) const override { return mapped(bytes); }
 
   void upload(std::byte* dst, const void* src, std::size_t bytes) override {
     std::memcpy(dst, src, bytes);
@@ -108,7 +119,15 @@ class CpuDevice final : public Device {
   }
 
  private:
-  static std::size_t mapped(std::size_t bytes) { return std::max<std::size_t>(bytes, 1); }
+  // Large pages save address translation. Whole ones from a boundary of theirs on: else chance
+  // would decide for each arena how much of it gets them, and with it how fast its kernels run.
+  static constexpr std::size_t kLargePage = std::size_t{2} << 20;
+  static bool in_large_pages(std::size_t bytes) { return bytes >= kLargePage / 4; }
+  static std::size_t mapped(std::size_t bytes) {
+    const std::size_t page =
+        in_large_pages(bytes) ? kLargePage : static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return std::max<std::size_t>((bytes + page - 1) / page, 1) * page;
+  }
 };
 
 }  // namespace

@@ -170,6 +170,11 @@ class CudaDevice final : public Device {
     allocated_ += bytes;
     return static_cast<std::byte*>(memory);
   }
+  // Whole blocks of this size; smaller requests share one.
+  [[nodiscard]] std::size_t occupied(std::size_t bytes) const override {
+    constexpr std::size_t kBlock = std::size_t{2} << 20;
+    return (bytes + kBlock - 1) / kBlock * kBlock;
+  }
   void release(std::byte* memory, std::size_t bytes) noexcept override {
     (void)cudaFree(memory);
     allocated_ -= bytes;

@@ -38,6 +38,8 @@ class Device {
   // 64-byte aligned. Throws a failure when there is too little.
   [[nodiscard]] virtual std::byte* allocate(std::size_t bytes) = 0;
   virtual void release(std::byte* memory, std::size_t bytes) noexcept = 0;
+  // What an allocation of so many bytes takes up: memory comes in pages or blocks.
+  [[nodiscard]] virtual std::size_t occupied(std::size_t bytes) const { return bytes; }
 
   // What the driver, its libraries and other programs have taken of the device's memory beyond our
   // allocations; nothing when that cannot be told.

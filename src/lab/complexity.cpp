@@ -150,9 +150,7 @@ std::vector<LayerComplexity> layers_of(const Plan& plan) {
 
 Plan dry_plan(const StepSpec& spec, const PlanRequest& request, Device& device) {
   const WithoutMeasuring dry_run;
-  PlanRequest dry = request;
-  if (dry.backend == "auto") dry.backend = device.kind() == "cpu" ? "native" : "cuda";
-  return plan_for(training_graph(spec).graph, dry, device);
+  return plan_for(training_graph(spec).graph, without_search(request, device), device);
 }
 
 LargestBatch largest_batch(const StepSpec& spec, const PlanRequest& request, Device& device,

@@ -1,7 +1,5 @@
 #include "lab/memory_ledger.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 
@@ -10,18 +8,24 @@
 namespace ridgeline {
 namespace {
 
-// cudaMalloc hands out whole blocks of this size; smaller requests share one.
-constexpr std::int64_t kGpuBlock = std::int64_t{2} << 20;
 // Two counts of the same memory, taken one after the other, differ by less than this.
 constexpr std::int64_t kGpuTolerance = std::int64_t{32} << 20;
 constexpr int kStagingSlots = 2;  // batches under way to a graphics processor
 
-std::int64_t whole_blocks(std::int64_t bytes) {
-  return (bytes + kGpuBlock - 1) / kGpuBlock * kGpuBlock;
-}
-
 std::int64_t arena_bytes(const Session& session) {
   return session.state_bytes() + session.scratch_bytes();
+}
+
+std::int64_t occupied_bytes(const Session& session) {
+  const Device& device = session.device();
+  return static_cast<std::int64_t>(device.occupied(session.state().size()) +
+                                   device.occupied(session.scratch().size()));
+}
+
+// Behind the end of an arena, what its last page takes up.
+std::int64_t resident_behind(const Device& device, std::span<const std::byte> arena) {
+  return resident_bytes(
+      {arena.data() + arena.size(), device.occupied(arena.size()) - arena.size()});
 }
 
 // State is shared by name between plans, an input as large as the largest batch. Bytes are those of
@@ -144,13 +148,15 @@ std::vector<MemoryEntry> MemoryLedger::host_entries(const Session* session,
     // The state was filled when it was allocated.
     own = session->state_bytes() + resident_bytes(session->scratch());
     account.add("untouched", "measured", own - arena_bytes(*session));
+    const std::int64_t behind =
+        resident_behind(device_, session->state()) + resident_behind(device_, session->scratch());
+    account.add("granularity", "measured", behind);
+    own += behind;
   }
   // Where the system has no large pages, arenas do not stand out from the rest.
   std::int64_t other = host.other;
   if (host.arenas > 0) {
-    // Two arenas of our own end within a page each: that much is nobody else's.
-    const std::int64_t beside = host.arenas - own;
-    if (beside > 2 * sysconf(_SC_PAGESIZE)) account.add("other runs", "derived", beside);
+    account.add("other runs", "derived", std::max<std::int64_t>(0, host.arenas - own));
   } else {
     other = std::max<std::int64_t>(0, other - own);
   }
@@ -190,9 +196,7 @@ std::vector<MemoryEntry> MemoryLedger::gpu_entries(const Session& session,
   account.add("context", "measured", std::max<std::int64_t>(0, before));
   std::int64_t grown = std::max<std::int64_t>(0, runtime - runtime_);
   account.add_part("loader", staging_bytes(session, plans), grown);
-  account.add_part(
-      "granularity",
-      whole_blocks(session.state_bytes()) + whole_blocks(session.scratch_bytes()) - own, grown);
+  account.add_part("granularity", occupied_bytes(session) - own, grown);
   account.add_part("libraries", grown, grown);
   return account.close(total, gpu.used ? "measured" : "derived");
 }

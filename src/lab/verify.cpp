@@ -19,7 +19,9 @@ struct Computed {
 };
 using Expected = std::map<std::string, Computed>;
 
-constexpr double kLossScale = 1024.0;  // in fp16
+// In fp16: what training begins with overflows in fresh networks; it would be lowered there.
+constexpr double kLossScale = 1024.0;
+constexpr double kLargestScaled = 0x1p14;  // of gradients; fp16 ends at 2^16
 
 double largest_of(std::span<const double> elements) {
   double largest = 0.0;
@@ -55,19 +57,29 @@ class Side {
  public:
   Side(const VerifyConfig& config, const PlanRequest& request, Precision precision,
        const Dataset& data, Device& device)
-      : config_(config), data_(data), runner_(device, request) {
+      : config_(config), data_(data), runner_(device, request), precision_(precision) {
     StepSpec step = config.step;
     step.precision = precision;
     plan_ = runner_.add_training(step);
     runner_.prepare(config.seed);
-    if (precision == Precision::fp16) {
-      // What training begins with overflows in fresh networks; it would be lowered there.
-      runner_.session().step_state().loss_scale = kLossScale;
-      runner_.session().write_step_state();
-    }
   }
 
   [[nodiscard]] const Plan& plan() const { return runner_.session().plan(plan_); }
+
+  // In fp16, as large as the gradients that are expected allow.
+  void set_loss_scale(const Expected& expected) {
+    if (precision_ != Precision::fp16) return;
+    double largest = 0.0;
+    for (const Value& value : plan().graph->values()) {
+      const auto found = expected.find(value.name);
+      if (found == expected.end() || value.spec.dtype != DType::f16 || !is_scaled(value)) continue;
+      largest = std::max(largest, found->second.largest);
+    }
+    double scale = kLossScale;
+    while (scale > 1.0 && scale * largest > kLargestScaled) scale /= 2.0;
+    runner_.session().step_state().loss_scale = scale;
+    runner_.session().write_step_state();
+  }
 
   // Runs a step and hands over every value, by name, right after the plan's step that computes it.
   // What `take` leaves in the elements takes the value's place when it says so. A version that
@@ -134,6 +146,7 @@ class Side {
   const VerifyConfig& config_;
   const Dataset& data_;
   StepRunner runner_;
+  Precision precision_;
   Session::PlanId plan_ = 0;
   double scale_ = 1.0;
 };
@@ -195,6 +208,7 @@ VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Devic
       expected[name] = {std::move(elements), s, largest};
       return false;
     });
+    tested.set_loss_scale(expected);
     tested.run(number, [&](const std::string& name, std::size_t s, std::vector<double>& elements) {
       const auto found = expected.find(name);
       if (found == expected.end()) {

@@ -312,6 +312,11 @@ void check_passes(const std::vector<std::string>& passes) {
 
 }  // namespace
 
+PlanRequest without_search(PlanRequest request, const Device& device) {
+  if (request.backend == "auto") request.backend = device.kind() == "cpu" ? "native" : "cuda";
+  return request;
+}
+
 Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
   check_passes(request.disabled_passes);
   PlanOptions options;

@@ -32,6 +32,10 @@ struct PlanRequest {
   std::shared_ptr<PlanChoices> by_structure = {};
 };
 
+// For plans that nothing may run for: our own kernels in the place of `auto`, whose plans need
+// about as much memory.
+[[nodiscard]] PlanRequest without_search(PlanRequest request, const Device& device);
+
 // $XDG_CACHE_HOME/ridgeline/choices.json, or ~/.cache/...
 [[nodiscard]] std::filesystem::path default_choice_cache();
 

@@ -81,7 +81,10 @@ class Session {
   // Puts elements in logical order, rounded to the form's type, in its place.
   void write_form(PlanId id, FormId form, std::span<const double> elements);
 
-  // The scratch arena itself, for tests that look at what was touched.
+  // The arenas themselves, for those who look at what was touched.
+  [[nodiscard]] std::span<const std::byte> state() const {
+    return {state_memory_.data(), static_cast<std::size_t>(state_size_)};
+  }
   [[nodiscard]] std::span<std::byte> scratch() const {
     return {scratch_.data(), static_cast<std::size_t>(scratch_size_)};
   }

@@ -84,6 +84,7 @@ std::vector<std::string> command_words(const CommandInput& input) {
   words.add("--target-accuracy", part.target_accuracy);
   words.add("--weights", input.weights);
   for (const std::string& pattern : part.freeze) words.add("--freeze", pattern);
+  for (const std::string& pass : part.no_pass) words.add("--no-pass", pass);
   words.flag("--loader", part.loader);
   words.flag("--full-batch", part.full_batch);
   words.add("--workers", part.workers);

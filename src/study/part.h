@@ -56,6 +56,7 @@ struct Part {
   std::vector<std::string> substitute;  // where none of them is
   std::string normalize, validation, init, augment, schedule, target_accuracy, weights;
   std::vector<std::string> freeze;
+  std::vector<std::string> no_pass;  // of planning, switched off
   bool loader = false, full_batch = false;
 };
 

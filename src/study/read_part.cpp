@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "lab/peers/peer_name.h"
 #include "models/model.h"
+#include "plan/plan.h"
 #include "study/datasets.h"
 #include "study/executors.h"
 
@@ -59,6 +60,12 @@ void check_backend(const std::string& text) {
 
 void check_precision(const std::string& name) {
   check_name("precision", name, {kPrecisionNames.begin(), kPrecisionNames.end()});
+}
+
+void check_pass(const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const PassInfo& pass : kPasses) known.push_back(pass.name);
+  check_name("pass", name, known);
 }
 
 void check_image(const std::string& text) {
@@ -228,6 +235,7 @@ void read_options(Part& part, Entry& entry) {
   part.momentum = entry.number("momentum", true);
   part.weight_decay = entry.number("weight_decay", true);
   part.freeze = entry.texts("freeze");
+  part.no_pass = entry.texts("no_pass", check_pass);
   part.workers = entry.whole("workers", 1);
   if (steps) {
     part.loader = entry.flag("loader");

@@ -51,11 +51,9 @@ Evaluator::Evaluator(EvaluatorConfig config, const Dataset& data, std::unique_pt
   StepSpec& step = config_.step;
   step.batch = std::min(step.batch, data.count());
   const auto needed = [&](std::int64_t batch) {
-    PlanRequest request = config_.plan;
-    if (request.backend == "auto") request.backend = "native";  // which would have to run kernels
     StepSpec dry_step = step;
     dry_step.batch = batch;
-    StepRunner dry(*device_, request);
+    StepRunner dry(*device_, without_search(config_.plan, *device_));
     (void)add_evaluation_plans(dry, dry_step, data.count());
     return dry.bytes();
   };

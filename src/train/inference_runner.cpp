@@ -111,10 +111,7 @@ void check_inference_memory(Device& device, const StepSpec& spec, const PlanRequ
   const auto needed = [&](std::int64_t batch) {
     StepSpec sized = spec;
     sized.batch = batch;
-    PlanRequest dry = request;
-    // `auto` would run kernels to find out; its plans need about what our own need.
-    if (dry.backend == "auto") dry.backend = device.kind() == "cpu" ? "native" : "cuda";
-    return InferenceRunner(device, dry, sized).bytes();
+    return InferenceRunner(device, without_search(request, device), sized).bytes();
   };
   check_memory(device, spec.batch, needed(spec.batch), needed);
 }

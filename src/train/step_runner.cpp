@@ -166,10 +166,8 @@ void check_training_memory(Device& device, const StepSpec& spec,
     StepSpec sized = spec;
     sized.batch = batch;
     std::int64_t bytes = batch * spec.model.channels * spec.model.height * spec.model.width;
-    for (PlanRequest request : requests) {
-      // `auto` would run kernels to find out; its plans need about what our own need.
-      if (request.backend == "auto") request.backend = device.kind() == "cpu" ? "native" : "cuda";
-      StepRunner dry(device, std::move(request));
+    for (const PlanRequest& request : requests) {
+      StepRunner dry(device, without_search(request, device));
       (void)dry.add_training(sized);
       bytes += dry.bytes();
     }

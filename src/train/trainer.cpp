@@ -192,10 +192,8 @@ std::int64_t Trainer::host_bytes(std::int64_t batch) const {
 }
 
 void Trainer::check_memory_for_plans() const {
-  PlanRequest request = config_.plan;
-  if (request.backend == "auto") request.backend = "native";
   const auto needed = [&](std::int64_t batch) {
-    StepRunner dry(*device_, request);
+    StepRunner dry(*device_, without_search(config_.plan, *device_));
     (void)add_plans(dry, batch);
     return dry.bytes() + host_bytes(batch);
   };

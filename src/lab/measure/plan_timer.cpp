@@ -20,11 +20,6 @@ bool searches(const PlanRequest& request) {
   return request.backend == "auto" || request.backend == "cudnn";
 }
 
-PlanRequest without_search(PlanRequest request, const Device& device) {
-  if (request.backend == "auto") request.backend = device.kind() == "cpu" ? "native" : "cuda";
-  return request;
-}
-
 Iteration time_one(Device& device, const std::function<void()>& launch) {
   device.synchronize();
   Iteration iteration;

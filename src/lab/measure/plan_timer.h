@@ -14,8 +14,6 @@ namespace ridgeline {
 
 // Whether planning tries several kernels, so that its time counts as autotuning.
 [[nodiscard]] bool searches(const PlanRequest& request);
-// For a dry plan: `auto` would run kernels to find out; its plans need about what our own need.
-[[nodiscard]] PlanRequest without_search(PlanRequest request, const Device& device);
 
 // One iteration from an idle device to its end. `launch` starts it and does not wait.
 [[nodiscard]] Iteration time_one(Device& device, const std::function<void()>& launch);

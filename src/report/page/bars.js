@@ -10,49 +10,47 @@ function wrapped(text, width, size) {
   return [first.trim(), fitted(words.join(''), width, size)];
 }
 
-// What is drawn: for each category and series {category, series, from, to, value, point}, and the categories in which a
-// series, or a whole stack, has no value.
+// What is drawn: for each category and series with a value {category, place, series, from, to, point}, how many bars stand
+// side by side in each category, and the categories that have none.
 function barMarks(figure, shown, categories) {
-  const bars = [], missing = [];
+  const bars = [], counts = [], missing = [];
   categories.forEach((_, category) => {
-    let above = 0, below = 0, any = false;
-    shown.forEach((series, place) => {
+    let above = 0, below = 0, place = 0;
+    for (const series of shown) {
       const point = series.points.find(each => each[0] === category && each[1] !== null && (!figure.y.log || each[1] > 0));
-      if (!point) {
-        if (!figure.stacked) missing.push({category: category, place: place});
-        return;
-      }
-      any = true;
+      if (!point) continue;
       const from = figure.stacked ? (point[1] >= 0 ? above : below) : 0;
       if (figure.stacked) point[1] >= 0 ? above += point[1] : below += point[1];
-      bars.push({category: category, place: place, series: series, from: from, to: from + point[1], point: point});
-    });
-    if (figure.stacked && !any) missing.push({category: category, place: 0});
+      bars.push({category: category, place: figure.stacked ? 0 : place, series: series, from: from, to: from + point[1], point: point});
+      ++place;
+    }
+    if (place === 0) missing.push(category);
+    counts.push(figure.stacked ? 1 : Math.max(1, place));
   });
-  return {bars: bars, missing: missing};
+  return {bars: bars, counts: counts, missing: missing};
 }
 
 function drawBars(figure, box, state) {
   const categories = figure.x.categories || [];
   const shown = figure.series.map((series, index) => ({...series, look: {...state.looks[index], style: 'box'}, index: index})).filter(series => state.visible(series.index));
-  const {bars, missing} = barMarks(figure, shown, categories);
+  const {bars, counts, missing} = barMarks(figure, shown, categories);
   const values = bars.flatMap(bar => [bar.to, ...(figure.stacked ? [] : [bar.point[2], bar.point[3]])]).filter(value => typeof value === 'number');
   const value = makeAxis(figure.y, values, {zero: true, tickSpace: figure.horizontal ? 70 : 42});
-  const count = figure.stacked ? 1 : Math.max(1, shown.length);
+  const count = Math.max(1, ...counts);
   const width = box.clientWidth;
   // Upright bars need room for themselves and for the names below them.
   const perCategory = (width - 80) / Math.max(1, categories.length);
   const tooFull = perCategory * 0.8 / count < 7 || categories.some(name => wrapped(name, perCategory - 6, 11.5).some(line => line.endsWith('…')));
   const layout = figure.horizontal || tooFull ? lyingBars : uprightBars;
-  return layout({figure: figure, box: box, categories: categories, shown: shown, bars: bars, missing: missing, value: value, count: count, perCategory: perCategory});
+  return layout({figure: figure, box: box, categories: categories, shown: shown, bars: bars, counts: counts, missing: missing, value: value, count: count, perCategory: perCategory});
 }
 
-function barBands(categories, count, length, least) {
+function barBands({categories, counts, count}, length, least) {
   const outer = d3.scaleBand().domain(d3.range(categories.length)).range([0, length]).paddingInner(0.28).paddingOuter(0.14);
   const inner = d3.scaleBand().domain(d3.range(count)).range([0, outer.bandwidth()]).paddingInner(count > 1 ? 0.1 : 0);
   const wide = Math.min(inner.bandwidth(), least);
   // Few categories would make slabs: bars stay slim, in the middle of their band.
-  const start = (category, place) => outer(category) + outer.bandwidth() / 2 + (place - count / 2) * Math.min(inner.step(), wide * 1.1) + (Math.min(inner.step(), wide * 1.1) - wide) / 2;
+  const start = (category, place) => outer(category) + outer.bandwidth() / 2 + (place - counts[category] / 2) * Math.min(inner.step(), wide * 1.1) + (Math.min(inner.step(), wide * 1.1) - wide) / 2;
   return {outer: outer, wide: wide, start: start};
 }
 
@@ -81,7 +79,7 @@ function placeBars(plan, frame, bands, horizontal) {
   const texts = makeSvg('g', {class: 'bar-texts'});
   for (const bar of plan.bars) {
     const a = figure.y.log && bar.from === 0 ? origin : clamp(value.scale(bar.from)), b = clamp(value.scale(bar.to));
-    const across = bands.start(bar.category, figure.stacked ? 0 : bar.place), thick = bands.wide;
+    const across = bands.start(bar.category, bar.place), thick = bands.wide;
     const low = Math.min(a, b), size = Math.max(0.75, Math.abs(a - b));
     const rect = horizontal ? [low, across, size, thick] : [across, low, thick, size];
     append(groups.get(bar.series.index), [makeSvg('rect', {class: 'bar', x: rect[0], y: rect[1], width: rect[2], height: rect[3], 'fill-opacity': bar.series.look.shade})]);
@@ -100,8 +98,8 @@ function placeBars(plan, frame, bands, horizontal) {
     append(texts, [horizontal ? makeSvg('text', {x: end + 5, y: across + thick / 2, dy: '0.34em'}, text)
       : makeSvg('text', {x: across + thick / 2, y: end - 5, 'text-anchor': 'middle'}, text)]);
   }
-  for (const gap of plan.missing) {
-    const middle = bands.start(gap.category, gap.place) + bands.wide / 2;
+  for (const category of plan.missing) {
+    const middle = bands.start(category, 0) + bands.wide / 2;
     append(texts, [horizontal ? makeSvg('text', {class: 'missing', x: origin + 5, y: middle, dy: '0.34em'}, 'n/a')
       : makeSvg('text', {class: 'missing', 'text-anchor': bands.wide < 18 ? 'start' : 'middle', dy: bands.wide < 18 ? '0.34em' : 0,
         transform: 'translate(' + middle + ',' + (origin - 5) + ')' + (bands.wide < 18 ? ' rotate(-90)' : '')}, 'n/a')]);
@@ -116,7 +114,7 @@ function uprightBars(plan) {
   const two = names.some(lines => lines.length > 1) ? 14 : 0;
   const band = {scale: d3.scaleLinear().domain([0, 1]), title: axisTitle(figure.x.title, figure.x.unit), ticks: () => []};
   const frame = makeFrame(plan.box, figure, {x: band, y: value, height: 350 + two, bottom: two, xBare: true, xTicks: []});
-  const bands = barBands(categories, plan.count, frame.width, 64);
+  const bands = barBands(plan, frame.width, 64);
   names.forEach((lines, index) => lines.forEach((line, row) => append(frame.plot, [makeSvg('text', {class: 'category',
     x: bands.outer(index) + bands.outer.bandwidth() / 2, y: frame.height + 17 + 14 * row, 'text-anchor': 'middle'}, line)])));
   return placeBars(plan, frame, bands, false);
@@ -131,7 +129,7 @@ function lyingBars(plan) {
   const left = d3.max(names.flat(), line => textWidth(line, 11.5)) + 14 || 60;
   const band = {scale: d3.scaleLinear().domain([0, 1]), title: axisTitle(figure.x.title, figure.x.unit), ticks: () => []};
   const frame = makeFrame(plan.box, figure, {x: value, y: band, height: length + 76, left: left, yBare: true, yTicks: [], down: true, right: figure.stacked ? 14 : 52});
-  const bands = barBands(categories, plan.count, frame.height, thick);
+  const bands = barBands(plan, frame.height, thick);
   names.forEach((lines, index) => lines.forEach((line, row) => append(frame.plot, [makeSvg('text', {class: 'category', x: -8,
     y: bands.outer(index) + bands.outer.bandwidth() / 2 + 14 * (row - (lines.length - 1) / 2), dy: '0.34em', 'text-anchor': 'end'}, line)])));
   return placeBars(plan, frame, bands, true);
