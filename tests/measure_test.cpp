@@ -381,6 +381,19 @@ TEST_F(Measuring, CandidatesOfTheSameWorkStopTogether) {
   EXPECT_GT(noisy.done, other.done);
 }
 
+TEST_F(Measuring, ASlowCandidateIsNotMeasuredLongerThanItsTime) {
+  add("slow", constant(0.4));
+  add("fast", [](std::int64_t i) { return i / 30 % 2 == 0 ? 0.001 : 0.002; });
+  MeasureOptions options;
+  options.stopping.max_seconds = 6.0;
+  const std::vector<Measured> results = run(options);
+  const MeasuredSummary slow = summarise(results[0]), fast = summarise(results[1]);
+  EXPECT_GE(slow.wall.count, 10);
+  EXPECT_GE(slow.blocks, 6);
+  EXPECT_LE(static_cast<double>(slow.wall.count) * 0.4, 2 * options.stopping.max_seconds);
+  EXPECT_GT(fast.blocks, 3 * slow.blocks);
+}
+
 TEST_F(Measuring, QueuedAndSplitIterationsAreSamplesOfTheirOwn) {
   FakeStep& step = add("a", constant(0.01));
   step.queues = step.splits = true;

@@ -324,6 +324,31 @@ TEST(ThreadsTelemetry, FirstAndLastReadingAreAlwaysThere) {
   EXPECT_EQ(sampler.take().size(), 2U);
 }
 
+// A source that takes a while.
+class Slow final : public SensorSource {
+ public:
+  void read(std::vector<Reading>& into) override {
+    into.push_back({0.0, "cpu", "rounds", 1.0});
+    timespec begin{}, now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1'000'000'000 + now.tv_nsec - begin.tv_nsec < 2'000'000);
+  }
+  [[nodiscard]] std::vector<MissingSensor> missing() const override { return {}; }
+};
+
+TEST(ThreadsTelemetry, SlowSensorsAreReadLessOften) {
+  TelemetrySampler sampler(std::make_unique<Slow>(), 500.0, TelemetrySampler::Clock::now());
+  while (sampler.overhead().readings < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  sampler.stop();
+  const std::vector<Reading> readings = sampler.take();
+  // 2 ms of a core for each: 100 ms and more from one to the next.
+  EXPECT_GE(readings[2].at_seconds - readings[1].at_seconds, 0.099);
+  EXPECT_GE(readings[3].at_seconds - readings[2].at_seconds, 0.099);
+  EXPECT_LT(sampler.overhead().rate_hz, 20.0);
+  EXPECT_GE(sampler.overhead().cpu_seconds, 0.004);
+}
+
 TEST(ThreadsTelemetry, ASourceThatFailsIsNamedAndTheRestIsKept) {
   TelemetrySampler sampler(std::make_unique<Counting>(3), 1000.0, TelemetrySampler::Clock::now());
   while (sampler.missing().size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -53,6 +53,8 @@ MeasureOptions measure_options(const BenchOptions& options) {
   measuring.stopping.iterations = options.iterations;
   measuring.stopping.relative_width = 2.0 * options.precision_percent / 100.0;
   measuring.stopping.max_seconds = options.max_seconds;
+  // Who wants to measure for a short time does not want to wait longer before it.
+  measuring.warmup.max_seconds = std::min(measuring.warmup.max_seconds, options.max_seconds);
   measuring.seed = static_cast<std::uint64_t>(options.work.run.seed);
   measuring.split = options.split;
   if (options.telemetry_hz > 0.0) measuring.watch_seconds = kWatchSeconds;
@@ -154,7 +156,7 @@ void measure_here(const BenchMatrix& matrix, const MemoryGroups& grouping,
   }
   TelemetryWatch watch(
       sink, std::make_unique<TelemetrySampler>(all_sensors(), options.telemetry_hz, world.start()),
-      options.telemetry_hz, matrix.subjects());
+      matrix.subjects());
   (void)measure(matrix.steps, grouping.groups, measuring, world.control(), watch);
 }
 

@@ -270,7 +270,7 @@ std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::s
   set("energy_joules_per_sample", joules_per_sample());
   std::map<std::string, std::string> notes;
   if (sampler_ != nullptr) {
-    set("telemetry_rate_hz", rate_hz_);
+    set("telemetry_rate_hz", sampler_->overhead().rate_hz);
     set("telemetry_overhead_share", sampler_->overhead().share);
     std::string missing;
     for (const MissingSensor& sensor : sampler_->missing()) {

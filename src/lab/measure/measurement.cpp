@@ -27,7 +27,7 @@ struct Candidate {
   std::int64_t queued = 0;           // iterations
   std::vector<double> measured;      // wall time
   std::vector<std::int64_t> blocks;  // of each
-  std::size_t set = 0;               // candidates of the same work stop together
+  std::size_t set = 0;               // candidates of the same work share blocks
   bool alive = true;
 };
 
@@ -167,6 +167,12 @@ class Group {
     if (!candidate.alive) return false;
     // After an interruption only what no candidate may lack: a first sample.
     if (!go_on_) return candidate.measured.empty();
+    if (candidate.stopping.reason() == StopReason::none) return true;
+    // Others of its work may need more blocks, as long as its own time lasts: a slow one must not
+    // be measured for minutes because a fast one needs many blocks.
+    if (!options_.stopping.iterations && candidate.turn_seconds >= options_.stopping.max_seconds) {
+      return false;
+    }
     return std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& other) {
       return other.alive && other.set == candidate.set &&
              other.stopping.reason() == StopReason::none;

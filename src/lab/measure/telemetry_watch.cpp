@@ -9,23 +9,21 @@ namespace ridgeline {
 namespace {
 
 // Seconds; what is shorter tells nothing.
-constexpr double kShortestForEnergy = 0.05, kShortestForOverhead = 1.0;
+constexpr double kShortestForEnergy = 0.05;
 constexpr double kMostOf = 0.9;  // the distance of two readings
 
 }  // namespace
 
 TelemetryWatch::TelemetryWatch(MeasureSink& next, std::unique_ptr<TelemetrySampler> sampler,
-                               double rate_hz, std::vector<Subject> subjects)
-    : next_(next),
-      sampler_(std::move(sampler)),
-      rate_hz_(rate_hz),
-      subjects_(std::move(subjects)) {}
+                               std::vector<Subject> subjects)
+    : next_(next), sampler_(std::move(sampler)), subjects_(std::move(subjects)) {}
 
 void TelemetryWatch::group_begun(double now) {
   group_start_ = now;
   (void)sampler_->take();
   all_.clear();
   given_ = 0;
+  round_ = round_before_ = 0.0;
   tracks_.clear();
   last_.reset();
   next_.group_begun(now);
@@ -71,8 +69,13 @@ void TelemetryWatch::measured(std::size_t candidate, std::span<const Sample> sam
   std::vector<Reading> during;
   for (; given_ < all_.size(); ++given_) {
     const Reading& reading = all_[given_];
+    if (reading.at_seconds > round_) {
+      round_before_ = round_;
+      round_ = reading.at_seconds;
+    }
     // Rates are over the time since the reading before: that must have been this candidate's.
-    if (reading.at_seconds - kMostOf / rate_hz_ >= since && reading.at_seconds <= turn.to) {
+    const double most = kMostOf * (reading.at_seconds - round_before_);
+    if (reading.at_seconds - most >= since && reading.at_seconds <= turn.to) {
       during.push_back(reading);
     }
   }
@@ -137,11 +140,8 @@ void TelemetryWatch::ended(std::size_t candidate, const Ending& ending) {
     with.details.findings.push_back(std::move(finding));
   }
   const TelemetryOverhead overhead = sampler_->overhead();
-  with.details.numbers["telemetry_rate_hz"] = rate_hz_;
-  // In less than a second the first reading, which opens everything, is all there is to tell of.
-  if (overhead.cpu_seconds >= overhead.share * kShortestForOverhead) {
-    with.details.numbers["telemetry_overhead_share"] = overhead.share;
-  }
+  with.details.numbers["telemetry_rate_hz"] = overhead.rate_hz;
+  with.details.numbers["telemetry_overhead_share"] = overhead.share;
   std::string missing;
   for (const MissingSensor& sensor : sampler_->missing()) {
     missing += fmt::format("{}{} {}: {}", missing.empty() ? "" : "; ", sensor.device, sensor.sensor,

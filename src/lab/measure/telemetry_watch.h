@@ -17,7 +17,7 @@ namespace ridgeline {
 class TelemetryWatch final : public MeasureSink {
  public:
   // REQUIRES: `next` outlives the watch, and the sampler's start is zero of the measuring's clock.
-  TelemetryWatch(MeasureSink& next, std::unique_ptr<TelemetrySampler> sampler, double rate_hz,
+  TelemetryWatch(MeasureSink& next, std::unique_ptr<TelemetrySampler> sampler,
                  std::vector<Subject> subjects);
 
   void group_begun(double now) override;
@@ -48,11 +48,11 @@ class TelemetryWatch final : public MeasureSink {
 
   MeasureSink& next_;
   std::unique_ptr<TelemetrySampler> sampler_;
-  double rate_hz_;
   std::vector<Subject> subjects_;
   double group_start_ = 0.0;
-  std::vector<Reading> all_;  // of this group, counted from its start
-  std::size_t given_ = 0;     // of them, to candidates
+  std::vector<Reading> all_;                 // of this group, counted from its start
+  std::size_t given_ = 0;                    // of them, to candidates
+  double round_ = 0.0, round_before_ = 0.0;  // when the last given reading was taken, and before it
   std::vector<Track> tracks_;
   std::optional<std::size_t> last_;  // the candidate of the turn before
 };

@@ -193,7 +193,7 @@ class Collection {
     const std::vector<Finding> found = findings_of(profile.readings);
     profile.findings.insert(profile.findings.end(), found.begin(), found.end());
     collected_.details.numbers["telemetry_overhead_share"] = sampler.overhead().share;
-    collected_.details.numbers["telemetry_rate_hz"] = options_.telemetry_hz;
+    collected_.details.numbers["telemetry_rate_hz"] = sampler.overhead().rate_hz;
   }
 
   // The iteration itself, its wait for data and the hand-over.

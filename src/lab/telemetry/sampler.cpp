@@ -1,5 +1,6 @@
 // The thread that reads the sensors.
 
+#include <algorithm>
 #include <cmath>
 #include <condition_variable>
 #include <ctime>
@@ -21,6 +22,9 @@ double thread_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+// Of one core, for reading: slow sensors are read less often.
+constexpr double kMostShare = 0.02;
+
 double seconds_between(TelemetrySampler::Clock::time_point from,
                        TelemetrySampler::Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -32,6 +36,7 @@ struct TelemetrySampler::State {
   std::unique_ptr<SensorSource> source;  // used by one thread at a time
   Clock::time_point start, first;
   double period = 0.1;
+  double pause = 0.0;  // that the last round asks for
 
   mutable std::mutex mutex;  // of everything below
   std::condition_variable changed;
@@ -40,7 +45,6 @@ struct TelemetrySampler::State {
   std::vector<MissingSensor> missing;
   TelemetryOverhead overhead;
 
-  double first_cpu_seconds = 0.0;  // of the first round, on the caller's thread
   std::thread thread;
 
   // One round. A source that throws has nothing more to say: false. `all` asks again what is
@@ -68,14 +72,15 @@ struct TelemetrySampler::State {
 
   void count(double cpu_seconds) {
     const std::lock_guard lock(mutex);
-    overhead.cpu_seconds = cpu_seconds;
+    overhead.cpu_seconds += cpu_seconds;
     const double seconds = seconds_between(first, Clock::now());
-    overhead.share = seconds > 0.0 ? cpu_seconds / seconds : 0.0;
+    overhead.share = seconds > 0.0 ? overhead.cpu_seconds / seconds : 0.0;
+    overhead.rate_hz = std::min(1.0 / period, static_cast<double>(overhead.readings - 1) / seconds);
   }
 
-  // The next point of the grid that lies ahead.
+  // The next point of the grid that lies ahead, behind the pause.
   [[nodiscard]] Clock::time_point next_beat() const {
-    const double passed = seconds_between(first, Clock::now());
+    const double passed = seconds_between(first, Clock::now()) + pause;
     const double beat = (std::floor(passed / period) + 1.0) * period;
     return first + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(beat));
   }
@@ -87,8 +92,12 @@ struct TelemetrySampler::State {
         std::unique_lock lock(mutex);
         stop = changed.wait_until(lock, next_beat(), [this] { return stopping; });
       }
+      const double before = thread_seconds();
       readable = round(stop);
-      count(first_cpu_seconds + thread_seconds());
+      const double used = thread_seconds() - before;
+      pause = used / kMostShare;
+      // The last one disturbs nobody any more; nor did the first one.
+      count(stop ? 0.0 : used);
     }
   }
 };
@@ -103,10 +112,8 @@ TelemetrySampler::TelemetrySampler(std::unique_ptr<SensorSource> source, double 
   state_->start = start;
   state_->first = Clock::now();
   state_->period = 1.0 / rate_hz;
-  const double before = thread_seconds();
+  state_->overhead.rate_hz = rate_hz;
   const bool readable = state_->round(true);
-  state_->first_cpu_seconds = thread_seconds() - before;
-  state_->count(state_->first_cpu_seconds);
   if (readable) state_->thread = std::thread([state = state_.get()] { state->work(); });
 }
 
