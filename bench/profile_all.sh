@@ -26,7 +26,7 @@ for model in $models; do
     for by in $by_all; do
       echo "$model $backend by $by" >&2
       "$program" profile "$model" --device "$device" --backend "$backend" --precision "$precision" "${size[@]}" --by $by --steps 3 --telemetry 0 --no-roof --no-store --json \
-        2>/dev/null >"$folder/$model $backend $by.json"
+        2>"$folder/errors" >"$folder/$model $backend $by.json" || { cat "$folder/errors" >&2; exit 1; }
     done
   done
 done

@@ -20,8 +20,8 @@ for model in $models; do
   size=(--image "3x${image}x$image" --batch "$batch")
   case $model in mlp | mnist_cnn) size=(--batch 64) ;; esac
   echo "$model" >&2
-  "$program" bench "$model" --backend "$backends" "${size[@]}" --warmup 3 --iterations 10 --no-split --telemetry 0 --no-store --json \
-    2>/dev/null >"$folder/$model.json"
+  "$program" bench "$model" --backend "$backends" "${size[@]}" --warmup 3 --iterations 20 --no-split --telemetry 0 --no-store --json \
+    2>"$folder/errors" >"$folder/$model.json" || { cat "$folder/errors" >&2; exit 1; }
 done
 
 python3 - "$folder" "$program" "${1:-}" $models <<'PYTHON'

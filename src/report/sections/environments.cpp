@@ -284,13 +284,13 @@ Sentence roofs_sentence(const Machine& machine, const std::string& device) {
   Prose text;
   text.strong(place_name(machine, device));
   text.say(fmt::format(
-      " was measured to compute {} in fp32 and to move {} from memory: below {} "
-      "FLOP/byte it is memory that limits it",
+      " computed at best {} in fp32 and moved at best {} from memory (the upper ends of the ranges "
+      "below; they are its roofs): below {} FLOP/byte it is memory that limits it",
       rate_words(fp32->flops_per_second, "FLOP/s"), rate_words(memory.bytes_per_second, "B/s"),
       number_text(ridge_point(*fp32, memory))));
   const ComputeRoof& fastest = roofs.compute.front();
   if (fastest.unit != "fp32") {
-    text.say(fmt::format("; its fastest unit, {}, does {}", fastest.unit,
+    text.say(fmt::format("; its fastest unit, {}, did {}", fastest.unit,
                          rate_words(fastest.flops_per_second, "FLOP/s")));
   }
   text.say(".");
