@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/roofline_text.h"
 #include "lab/ceilings/ceilings.h"
+#include "lab/compare/stored.h"
 #include "lab/environment.h"
 
 namespace ridgeline::cli {
@@ -34,7 +35,7 @@ std::vector<RunRecord> runs_of(const Store& store, const std::vector<std::string
   if (names.empty()) return last_bench_runs(store);
   std::vector<RunRecord> runs;
   for (const std::string& name : names) {
-    RunRecord run = store.run(name);
+    RunRecord run = find_run(store, name);
     for (const RunRecord& other : runs) {
       if (other.id == run.id) bad_input("run {} is named twice", name);
     }
@@ -87,9 +88,11 @@ void add_roofline(CLI::App& program, Action& action) {
   auto options = std::make_shared<RooflineOptions>();
   CLI::App* command = program.add_subcommand(
       "roofline", "Hold stored runs against the measured ceilings of their machine");
-  command->add_option("run", options->runs,
-                      "Runs by number, first letters of their uuid or 'last'; none: those of the "
-                      "last bench call");
+  command->add_option(
+      "run", options->runs,
+      "Runs by number, first letters of their uuid, 'last', or conditions such as "
+      "backend=native,model=resnet18 (the newest that fits); none: those of the last "
+      "bench call");
   command->add_option("--store", options->store, "The store to read")->capture_default_str();
   command
       ->add_option("--by", options->by,
@@ -103,6 +106,7 @@ void add_roofline(CLI::App& program, Action& action) {
       "Examples:\n"
       "  ridgeline roofline\n"
       "  ridgeline roofline last --by op\n"
+      "  ridgeline roofline backend=native,model=resnet18 --by layer\n"
       "  ridgeline roofline 12 13 --by step --top 20\n"
       "  ridgeline roofline --by layer --json");
   command->callback([options, &action] { action = [options] { return run_roofline(*options); }; });

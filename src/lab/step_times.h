@@ -34,13 +34,16 @@ namespace ridgeline {
                                                std::span<const double> seconds);
 
 struct StepMeasuring {
-  std::int64_t fewest = 7, most = 50;  // passes over the whole plan
-  double patience_seconds = 1.0;       // no more passes after that, the fewest always
+  std::int64_t fewest = 7, most = 200;  // passes over the whole plan
+  double patience_seconds = 1.0;        // no more passes after that, the fewest always
 };
 
 struct StepMeasurement {
   std::vector<double> seconds;  // of each step: the mean over the middle of the passes
   double whole_seconds = 0.0;   // of unprofiled steps, run in turns with the passes: likewise
+  // What the steps of a pass add up to, over the unprofiled step before it: the middle of these. A
+  // machine whose speed changes meets both.
+  double share_of_whole = 0.0;
   std::int64_t passes = 0;
 
   [[nodiscard]] double sum() const;
