@@ -22,7 +22,8 @@ fail() {
 # Prints those of the named packages that are not installed.
 missing_packages() {
   local installed name
-  installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null)"
+  # A package that dpkg has never heard of makes it end with an error, and the list of the others is still right.
+  installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' "$@" 2>/dev/null || true)"
   for name in "$@"; do
     [[ $installed == *" installed:$name "* ]] || printf '%s\n' "$name"
   done

@@ -248,6 +248,28 @@ TEST(Series, EveryTenthSampleThatIsFasterIsFound) {
   EXPECT_NE(finding->evidence.find("times faster"), std::string::npos) << finding->evidence;
 }
 
+TEST(Series, TheBeginningOfSharedTurnsIsNoPeriod) {
+  const std::vector<double> walls = noise(800, 3);
+  const auto turns = [&](bool shared) {
+    std::vector<Sample> samples;
+    for (std::size_t i = 0; i < walls.size(); ++i) {
+      Sample sample;
+      sample.block = static_cast<std::int64_t>(i / 20) + 1;
+      sample.wall_seconds = walls[i];
+      if (i % 20 == 0) {
+        sample.kind = SampleKind::warmup;
+        if (shared) samples.push_back(sample);
+        sample.wall_seconds *= 1.2;  // caches that others have used
+      }
+      sample.kind = SampleKind::measured;
+      samples.push_back(sample);
+    }
+    return samples;
+  };
+  EXPECT_FALSE(named(series_findings(turns(true)), "periodic samples"));
+  EXPECT_TRUE(named(series_findings(turns(false)), "periodic samples"));
+}
+
 TEST(Series, SlowSamplesOfOtherPeriodsAreFound) {
   for (const std::int64_t period : {3, 7, 16, 20}) {
     std::vector<double> samples = noise(200, 2);

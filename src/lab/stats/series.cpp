@@ -5,6 +5,7 @@
 #include <map>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -207,12 +208,21 @@ std::optional<DataWait> data_wait_of(std::span<const Sample> samples) {
 }
 
 std::vector<Finding> series_findings(std::span<const Sample> samples) {
-  std::map<std::int64_t, std::vector<double>> processes;
+  struct Walls {
+    std::vector<double> all, settled;
+    bool cold = false;  // the iteration before was the first of a turn after turns of others
+  };
+  std::map<std::int64_t, Walls> processes;
   for (const Sample& sample : samples) {
-    if (sample.kind == SampleKind::measured) {
-      processes[sample.process].push_back(sample.wall_seconds);
-    }
+    Walls& walls = processes[sample.process];
+    if (sample.kind == SampleKind::warmup) walls.cold = sample.block > 0;
+    if (sample.kind != SampleKind::measured) continue;
+    walls.all.push_back(sample.wall_seconds);
+    // Behind turns of others the second iteration may still be slower: that is no period of its
+    // own.
+    if (!std::exchange(walls.cold, false)) walls.settled.push_back(sample.wall_seconds);
   }
+  std::erase_if(processes, [](const auto& process) { return process.second.all.empty(); });
   std::vector<Finding> findings;
   const auto add = [&](std::int64_t process, Finding finding) {
     if (processes.size() > 1) {
@@ -221,12 +231,14 @@ std::vector<Finding> series_findings(std::span<const Sample> samples) {
     findings.push_back(std::move(finding));
   };
   for (const auto& [process, walls] : processes) {
-    if (const auto pattern = find_period(walls)) add(process, periodic_finding(walls, *pattern));
-    if (const auto drift = find_drift(walls)) add(process, drift_finding(*drift));
-    const std::vector<Outlier> labels = label_outliers(walls);
+    if (const auto pattern = find_period(walls.settled)) {
+      add(process, periodic_finding(walls.settled, *pattern));
+    }
+    if (const auto drift = find_drift(walls.all)) add(process, drift_finding(*drift));
+    const std::vector<Outlier> labels = label_outliers(walls.all);
     const bool any = std::any_of(labels.begin(), labels.end(),
                                  [](Outlier label) { return label != Outlier::none; });
-    if (any) add(process, outliers_finding(walls, labels));
+    if (any) add(process, outliers_finding(walls.all, labels));
   }
   if (const auto wait = data_wait_of(samples)) add_data_findings(*wait, findings);
   return findings;
