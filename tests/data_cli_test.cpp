@@ -9,6 +9,7 @@
 
 #include "support/http_server.h"
 #include "support/images.h"
+#include "support/program.h"
 
 namespace ridgeline {
 namespace {
@@ -24,10 +25,8 @@ class DataCli : public FileTest {
     std::string out, err;
   };
   [[nodiscard]] Outcome run(const std::string& arguments) const {
-    const char* given = std::getenv("RIDGELINE_BINARY");
-    const std::string command = "cd " + folder_.string() + " && " +
-                                (given != nullptr ? given : RIDGELINE_BINARY) + " " + arguments +
-                                " >.out 2>.err";
+    const std::string command =
+        "cd " + folder_.string() + " && " + program() + " " + arguments + " >.out 2>.err";
     const int status = std::system(command.c_str());
     return {WEXITSTATUS(status), text(".out"), text(".err")};
   }
