@@ -1,11 +1,11 @@
 // How often does a comparison err? The same training step is measured twice, as two candidates that
-// take turns in blocks, and the verdict is asked for: "faster" or "slower" is then a false alarm.
-// In a second series B spins after each step, for a share of the time that the step has just taken:
-// that must be found.
+// take turns as those of 'ridgeline bench' do, and the verdict is asked for: "faster" or "slower"
+// is then a false alarm. In a second series B spins after each step, for a share of the time that
+// steps take: that must be found.
 //
-//   aa_comparisons [COMPARISONS [SLOW_DOWN [BLOCKS [BATCH]]]]     default 100 0.05 15 64
+//   aa_comparisons [COMPARISONS [SLOW_DOWN [SECONDS [BATCH]]]]     default 100 0.05 4 64
 //
-// bench/aa_comparisons.py runs it and keeps the table.
+// SECONDS are those of one comparison. bench/aa_comparisons.py runs it and keeps the table.
 
 #include <algorithm>
 #include <chrono>
@@ -17,10 +17,10 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "base/philox.h"
 #include "data/synthetic.h"
 #include "devices/device.h"
 #include "lab/compare/verdict.h"
+#include "lab/measure/blocks.h"
 #include "lab/stats/summary.h"
 #include "train/step_runner.h"
 
@@ -29,12 +29,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kTurn = 10, kWarmup = 10;
+constexpr int kWarmup = 20;
 
 struct Setup {
   int comparisons = 100;
   double slow_down = 0.05;
-  int blocks = 15;
+  double seconds = 4.0;
   std::int64_t batch = 64;
 };
 
@@ -60,7 +60,8 @@ class Candidate {
     runner_.write_batch(first);
   }
 
-  // One step, and then for a share of its time nothing useful.
+  // One step, and then for a share of the time that steps take now nothing useful. Now: the median
+  // of the last ones, since a share of one that was interrupted would be another kind of slow-down.
   double step(double spin_share) {
     const Clock::time_point start = Clock::now();
     Session& session = runner_.session();
@@ -71,48 +72,58 @@ class Candidate {
                             .valid_rows = batch_};
     session.run(plan_);
     ++done_;
-    const double enough = (1.0 + spin_share) * seconds_since(start);
-    double seconds = seconds_since(start);
-    while (spin_share > 0.0 && seconds < enough) seconds = seconds_since(start);
-    return seconds;
+    const double seconds = seconds_since(start);
+    if (spin_share == 0.0) return seconds;
+    last_.push_back(seconds);
+    if (last_.size() > kLast) last_.erase(last_.begin());
+    const double enough = seconds + spin_share * median_of(last_);
+    // On all threads, as the step has it: one that sleeps would lose its core to other programs.
+    parallel([&](int, int) {
+      while (seconds_since(start) < enough) continue;
+    });
+    return seconds_since(start);
   }
 
  private:
+  static constexpr std::size_t kLast = 15;
   std::int64_t batch_, done_ = 0;
+  std::vector<double> last_;  // steps without what comes after them
   StepRunner runner_;
   Session::PlanId plan_ = 0;
 };
 
 struct Counts {
   int faster = 0, slower = 0, same = 0, undecided = 0, missed = 0;
-  std::vector<double> ratios, widths;
+  std::vector<double> ratios, widths, medians;
 };
 
-// One comparison: both candidates made anew, warmed up, then blocks in random order.
+// One comparison: both candidates made anew, warmed up, then blocks in random order, as bench does.
 Comparison compare_once(Device& device, const StepSpec& step, const PlanRequest& request,
                         const Dataset& data, const Setup& setup, double slow_down,
-                        PhiloxSequence& random) {
+                        std::uint64_t seed) {
   Candidate a(device, step, request, data), b(device, step, request, data);
+  std::vector<double> warm;
   for (int i = 0; i < kWarmup; ++i) {
-    (void)a.step(0.0);
-    (void)b.step(0.0);
+    warm.push_back(a.step(0.0));
+    (void)b.step(slow_down);
   }
+  const std::int64_t turn = turn_length(median_of(std::span(warm).last(5)), kSharedTurnSeconds);
   RunSeries series_a, series_b;
+  const BlockOrder orders(2, seed);
   const Clock::time_point start = Clock::now();
-  const auto turn = [&](Candidate& candidate, RunSeries& series, int block, double share) {
-    (void)candidate.step(share);  // the other one has used the caches
-    for (int i = 0; i < kTurn; ++i) {
-      series.at_seconds.push_back(seconds_since(start));
-      series.seconds.push_back(candidate.step(share));
-      series.turn.push_back(block);
-      series.process.push_back(0);
+  for (std::int64_t block = 0; seconds_since(start) < setup.seconds; ++block) {
+    for (const std::size_t place : orders.order(block)) {
+      Candidate& candidate = place == 0 ? a : b;
+      RunSeries& series = place == 0 ? series_a : series_b;
+      const double share = place == 0 ? 0.0 : slow_down;
+      (void)candidate.step(share);  // the other one has used the caches
+      for (std::int64_t i = 0; i < turn; ++i) {
+        series.at_seconds.push_back(seconds_since(start));
+        series.seconds.push_back(candidate.step(share));
+        series.turn.push_back(block);
+        series.process.push_back(0);
+      }
     }
-  };
-  for (int block = 0; block < setup.blocks; ++block) {
-    const bool b_first = random.below(2) == 1;
-    if (b_first) turn(b, series_b, block, slow_down);
-    turn(a, series_a, block, 0.0);
-    if (!b_first) turn(b, series_b, block, slow_down);
   }
   return compare(series_a, series_b, {.side_by_side = true});
 }
@@ -125,24 +136,28 @@ void add(const Comparison& result, double truth, Counts& counts) {
   counts.missed += truth < result.low || truth > result.high ? 1 : 0;
   counts.ratios.push_back(result.ratio);
   counts.widths.push_back((result.high - result.low) / result.ratio);
+  counts.medians.push_back(result.median_b / result.median_a);
 }
 
-void print_row(const char* name, const Counts& counts) {
-  const double least = *std::min_element(counts.ratios.begin(), counts.ratios.end());
-  const double most = *std::max_element(counts.ratios.begin(), counts.ratios.end());
-  fmt::print("| {} | {} | {} | {} | {} | {} | {:.4f} ({:.4f} to {:.4f}) | {:.2f}% |\n", name,
-             counts.faster, counts.slower, counts.same, counts.undecided, counts.missed,
-             median_of(counts.ratios), least, most, 100.0 * median_of(counts.widths));
+std::string range_text(const std::vector<double>& ratios) {
+  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  return fmt::format("{:.4f} ({:.4f} to {:.4f})", median_of(ratios), *least, *most);
+}
+
+void print_row(const std::string& name, const Counts& counts) {
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {:.2f}% |\n", name, counts.faster,
+             counts.slower, counts.same, counts.undecided, counts.missed, range_text(counts.ratios),
+             range_text(counts.medians), 100.0 * median_of(counts.widths));
 }
 
 int run(int argc, char** argv) {
   Setup setup;
   if (argc > 1) setup.comparisons = std::stoi(argv[1]);
   if (argc > 2) setup.slow_down = std::stod(argv[2]);
-  if (argc > 3) setup.blocks = std::stoi(argv[3]);
+  if (argc > 3) setup.seconds = std::stod(argv[3]);
   if (argc > 4) setup.batch = std::stoll(argv[4]);
-  if (setup.comparisons < 1 || setup.blocks < 1 || setup.batch < 1 || setup.slow_down < 0.0) {
-    std::fprintf(stderr, "usage: aa_comparisons [COMPARISONS [SLOW_DOWN [BLOCKS [BATCH]]]]\n");
+  if (setup.comparisons < 1 || !(setup.seconds > 0.0) || setup.batch < 1 || setup.slow_down < 0.0) {
+    std::fprintf(stderr, "usage: aa_comparisons [COMPARISONS [SLOW_DOWN [SECONDS [BATCH]]]]\n");
     return 2;
   }
   const std::unique_ptr<Device> device = make_device("cpu");
@@ -159,27 +174,28 @@ int run(int argc, char** argv) {
                                        .test_count = 1,
                                        .seed = 0})
                            .train;
-  PhiloxSequence random(1, RandomStream::synthetic, 0);
   Counts alike, slowed;
   const Clock::time_point start = Clock::now();
   for (int i = 0; i < setup.comparisons; ++i) {
-    add(compare_once(*device, step, request, data, setup, 0.0, random), 1.0, alike);
-    add(compare_once(*device, step, request, data, setup, setup.slow_down, random),
+    const auto seed = static_cast<std::uint64_t>(2 * i);
+    add(compare_once(*device, step, request, data, setup, 0.0, seed), 1.0, alike);
+    add(compare_once(*device, step, request, data, setup, setup.slow_down, seed + 1),
         1.0 + setup.slow_down, slowed);
     std::fprintf(stderr, "\r%d of %d", i + 1, setup.comparisons);
   }
   std::fprintf(stderr, "\n");
   fmt::print(
-      "mnist_cnn, native, batch {}, {} threads; {} blocks of {} steps for each of A and B; "
+      "mnist_cnn, native, batch {}, {} threads; {:.4g} s for each comparison, in turns of {:.0f} "
+      "ms; "
       "{:.0f} s in all\n\n",
-      setup.batch, thread_count(), setup.blocks, kTurn, seconds_since(start));
+      setup.batch, thread_count(), setup.seconds, 1e3 * kSharedTurnSeconds, seconds_since(start));
   fmt::print(
       "| {} comparisons each | faster | slower | same | undecided | interval misses the "
-      "truth | ratio: median (range) | interval's width, median |\n",
+      "truth | ratio: median (range) | ratio of the medians | interval's width, median |\n",
       setup.comparisons);
-  fmt::print("|---|---|---|---|---|---|---|---|\n");
+  fmt::print("|---|---|---|---|---|---|---|---|---|\n");
   print_row("A against A", alike);
-  print_row(fmt::format("A against A + {:.4g}%", 100.0 * setup.slow_down).c_str(), slowed);
+  print_row(fmt::format("A against A + {:.4g}%", 100.0 * setup.slow_down), slowed);
   return 0;
 }
 

@@ -11,7 +11,7 @@ build_packages=(
 test_packages=(
   libgtest-dev libbenchmark-dev clang-format
   python3 python3-torch python3-torchvision python3-numpy libopenblas0-pthread
-  tar xz-utils chromium chromium-driver python3-selenium
+  tar xz-utils ccache chromium chromium-driver python3-selenium
 )
 
 fail() {

@@ -106,7 +106,7 @@ TEST(Verdict, TurnsSideBySideCancelTheMood) {
   const Comparison apart = compare(pair.a, pair.b, {});
   EXPECT_TRUE(together.paired);
   EXPECT_FALSE(apart.paired);
-  EXPECT_EQ(together.ratio, apart.ratio);
+  EXPECT_DOUBLE_EQ(apart.ratio, apart.median_b / apart.median_a);
   EXPECT_LT(together.high - together.low, 0.7 * (apart.high - apart.low));
 }
 
@@ -271,6 +271,19 @@ GapSide known_side() {
   side.clock_mhz = 2000.0;
   side.ceiling_clock_mhz = 2500.0;
   return side;
+}
+
+TEST(GapLedger, OfTurnsHeldAgainstEachOtherTheUnevenMachineIsAFactor) {
+  GapSide a, b;
+  a.seconds = 1.0;
+  b.seconds = 1.2;
+  GapLedger ledger = gap_ledger(a, b);
+  add_turns(1.05, ledger);
+  EXPECT_DOUBLE_EQ(ledger.ratio, 1.05);
+  EXPECT_EQ(ledger.factors.back().name, "uneven machine");
+  double product = 1.0;
+  for (const GapFactor& factor : ledger.factors) product *= factor.factor;
+  EXPECT_NEAR(product, 1.05, 1e-12);
 }
 
 TEST(Gap, EachFactorIsWhatItsDefinitionSays) {

@@ -70,10 +70,12 @@ class FakeStep final : public MeasuredStep {
     if (timed) details.steps.emplace_back().seconds = 0.001;
     return details;
   }
+  [[nodiscard]] bool works_ahead() const override { return ahead; }
   void close() override { ++closed; }
 
   std::int64_t done = 0, fail_at = -2;
   bool queues = false, splits = false;
+  bool ahead = false;
   int closed = 0;
 
   Subject subject_;
@@ -159,10 +161,11 @@ TEST(Blocks, EveryCandidateHasEveryPlaceEquallyOften) {
 }
 
 TEST(Blocks, TurnsAreNeitherSingleNorEndless) {
-  EXPECT_EQ(turn_length(10.0), 2);
-  EXPECT_EQ(turn_length(0.01), 20);
-  EXPECT_EQ(turn_length(1e-6), 100);
-  EXPECT_EQ(turn_length(0.0), 100);
+  EXPECT_EQ(turn_length(10.0, 0.2), 2);
+  EXPECT_EQ(turn_length(0.01, 0.2), 20);
+  EXPECT_EQ(turn_length(0.002, 0.02), 10);
+  EXPECT_EQ(turn_length(1e-6, 0.2), 100);
+  EXPECT_EQ(turn_length(0.0, 0.2), 100);
 }
 
 TEST_F(Measuring, FixedCountsAreKeptExactly) {
@@ -183,9 +186,9 @@ TEST_F(Measuring, FixedCountsAreKeptExactly) {
 }
 
 TEST_F(Measuring, CandidatesTakeTurnsAndWarmUpAgainInEach) {
-  add("a", constant(0.01));
-  add("b", constant(0.02));
-  add("c", constant(0.03));
+  add("a", constant(0.001));
+  add("b", constant(0.002));
+  add("c", constant(0.003));
   const std::vector<Measured> results = run(fixed(2, 20));
   for (const Measured& result : results) {
     EXPECT_EQ(count_of(result, SampleKind::measured), 20);
@@ -207,6 +210,62 @@ TEST_F(Measuring, CandidatesTakeTurnsAndWarmUpAgainInEach) {
       EXPECT_LT(block_start(one, 1), block_start(other, 2));
     }
   }
+}
+
+TEST_F(Measuring, FixedCountsOfSlowStepsGoInShorterTurnsThatAllShare) {
+  add("a", constant(0.01));
+  add("b", constant(0.03));
+  for (const Measured& result : run(fixed(2, 20))) {
+    EXPECT_EQ(count_of(result, SampleKind::measured), 20);
+    EXPECT_EQ(summarise(result).blocks, 7) << "three of 30 ms, of the faster one as well";
+  }
+}
+
+TEST_F(Measuring, TurnsSideBySideAreShort) {
+  add("a", constant(0.002));
+  add("b", constant(0.002));
+  MeasureOptions options;
+  const std::vector<Measured> shared = run(options);
+  const auto longest_turn = [](const Measured& result) {
+    std::map<std::int64_t, std::int64_t> turns;
+    for (const Sample& sample : result.samples) {
+      if (sample.kind == SampleKind::measured) ++turns[sample.block];
+    }
+    std::int64_t longest = 0;
+    for (const auto& [block, count] : turns) longest = std::max(longest, count);
+    return longest;
+  };
+  EXPECT_EQ(longest_turn(shared[0]), 10) << "20 ms";
+  steps_.clear();
+  add("alone", constant(0.002));
+  EXPECT_EQ(longest_turn(run(options)[0]), 100) << "200 ms";
+  steps_.clear();
+  add("a", constant(0.002)).ahead = true;
+  add("b", constant(0.002)).ahead = true;
+  EXPECT_EQ(longest_turn(run(options)[0]), 100) << "or loaders would fill up between turns";
+}
+
+TEST_F(Measuring, VeryLongIterationsNeedNoColdOneInEachTurn) {
+  add("a", constant(1.0));
+  add("b", constant(1.0));
+  for (const Measured& result : run(fixed(3, 8))) {
+    EXPECT_EQ(count_of(result, SampleKind::warmup), 3);
+    EXPECT_EQ(summarise(result).blocks, 4);
+  }
+}
+
+TEST_F(Measuring, SensorsGetTimeOfTheirOwnAfterShortTurns) {
+  add("a", constant(0.002));
+  add("b", constant(0.002));
+  MeasureOptions options = fixed(2, 40);
+  options.watch_seconds = 0.05;
+  for (const Measured& result : run(options)) {
+    EXPECT_NEAR(static_cast<double>(count_of(result, SampleKind::watched)), 25.0, 1.0);
+    EXPECT_EQ(summarise(result).wall.count, 40) << "they are no measured samples";
+  }
+  steps_.clear();
+  add("alone", constant(0.002));
+  EXPECT_EQ(count_of(run(options)[0], SampleKind::watched), 0) << "all of the time was its own";
 }
 
 TEST_F(Measuring, SteadyTimesAreMeasuredUntilTheIntervalIsNarrow) {

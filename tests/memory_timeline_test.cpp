@@ -157,7 +157,8 @@ TEST_F(MemoryTimelineTest, MeasuredMemoryStandsBesideIt) {
 
   const MemoryTimeline timeline = timeline_of(plan_of("mlp", 4));
   const std::string text = memory_timeline_text(timeline, readings);
-  EXPECT_NE(text.find("measured: cpu rss_bytes: 190.7 MiB to 381.5 MiB"), std::string::npos)
+  EXPECT_NE(text.find("measured: resident memory of the whole process: 190.7 MiB to 381.5 MiB"),
+            std::string::npos)
       << text;
   EXPECT_NE(memory_timeline_text(timeline, {}).find("measured: n/a"), std::string::npos);
 }

@@ -443,6 +443,8 @@ TEST_F(ReportFolderTest, WithoutCommitEverythingStaysAsItWas) {
   }
   EXPECT_EQ(read("report/index.html"), "first");
   EXPECT_FALSE(fs::exists(folder_ / "report.new"));
+  { const ReportFolder folder(folder_ / "a/b/report"); }
+  EXPECT_FALSE(fs::exists(folder_ / "a")) << "nor are folders above it left";
   // What a killed program left is no obstacle.
   fs::create_directories(folder_ / "report.new/figures");
   (void)write("report.new/.ridgeline-report", std::string());

@@ -13,6 +13,7 @@
 #include "lab/stats/series.h"
 #include "lab/stats/steadiness.h"
 #include "lab/stats/summary.h"
+#include "lab/stats/trend.h"
 
 namespace ridgeline {
 namespace {
@@ -377,6 +378,74 @@ TEST(Steadiness, NoisyStepsAreHeldAgainstTheirNoise) {
     for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] *= std::exp(-0.02 * double(i));
     EXPECT_FALSE(steady_end(seconds)) << trial;
   }
+}
+
+// Iterations until steady_end says so, asked after every second one; 0: never.
+std::size_t steps_until_steady(const std::vector<double>& seconds) {
+  for (std::size_t n = 20; n <= seconds.size(); n += 2) {
+    if (steady_end(std::span(seconds).first(n))) return n;
+  }
+  return 0;
+}
+
+TEST(Steadiness, ASlowSlopeIsNotSteady) {
+  // 0.1% from step to step: 1% from window to window, which no comparison of two windows sees.
+  std::vector<double> rising;
+  for (int i = 0; i < 200; ++i) rising.push_back(1.0 + 0.001 * i);
+  EXPECT_EQ(steps_until_steady(rising), 0U);
+  std::reverse(rising.begin(), rising.end());
+  EXPECT_EQ(steps_until_steady(rising), 0U);
+  // With noise no test can be sure every time, but it takes far longer than without a slope.
+  int early = 0, early_flat = 0;
+  for (std::uint64_t trial = 0; trial < 50; ++trial) {
+    std::vector<double> sloped = noise(60, trial, 0.005);
+    const std::size_t flat_end = steps_until_steady(sloped);
+    early_flat += flat_end > 0 && flat_end <= 30 ? 1 : 0;
+    for (std::size_t i = 0; i < sloped.size(); ++i) {
+      sloped[i] *= 1.0 + 0.002 * static_cast<double>(i);
+    }
+    const std::size_t end = steps_until_steady(sloped);
+    early += end > 0 && end <= 30 ? 1 : 0;
+  }
+  EXPECT_GE(early_flat, 45);
+  EXPECT_LE(early, 10);
+}
+
+TEST(Steadiness, ADecayIsSteadyOnlyWhenItHasDied) {
+  for (std::uint64_t trial = 0; trial < 20; ++trial) {
+    std::vector<double> seconds = noise(200, trial, 0.005);
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      seconds[i] *= 1.0 + 0.5 * std::exp(-static_cast<double>(i) / 15.0);
+    }
+    const std::size_t end = steps_until_steady(seconds);
+    ASSERT_GT(end, 0U) << "it does end";
+    EXPECT_LT(0.5 * std::exp(-static_cast<double>(end) / 15.0), 0.05) << end;
+  }
+}
+
+TEST(Steadiness, AStepInTheWindowIsNotSteadyAndLaterOnesAreNoMatter) {
+  std::vector<double> seconds = noise(60, 1, 0.005);
+  for (std::size_t i = 50; i < 60; ++i) seconds[i] *= 1.1;
+  EXPECT_FALSE(steady_end(seconds)) << "half of the last window is slower";
+  // Throttling after a while: the warm-up has ended before, and must.
+  std::vector<double> throttled = noise(200, 2, 0.005);
+  for (std::size_t i = 100; i < 200; ++i) throttled[i] *= 1.3;
+  const std::size_t end = steps_until_steady(throttled);
+  EXPECT_GT(end, 0U);
+  EXPECT_LE(end, 40U);
+  EXPECT_TRUE(steady_end(throttled)) << "the slower speed is steady, too";
+}
+
+TEST(Trend, SlopeAndChance) {
+  const Trend rising = trend_of(std::vector<double>{1.0, 2.0, 3.0, 40.0, 5.0, 6.0});
+  EXPECT_DOUBLE_EQ(rising.slope, 1.0) << "an outlier does not bend it";
+  EXPECT_EQ(rising.rises, 11.0);
+  // S = 15 of 6 samples: 2 of 720 orders; the normal approximation says 0.0085.
+  const Trend steep = trend_of(std::vector<double>{1.0, 2.0, 3.0, 4.0, 5.0, 6.0});
+  EXPECT_NEAR(steep.chance, 0.0085, 0.0002);
+  const Trend flat = trend_of(std::vector<double>{1.0, 1.0, 1.0});
+  EXPECT_EQ(flat.slope, 0.0);
+  EXPECT_EQ(flat.chance, 1.0);
 }
 
 TEST(BlockBootstrap, TimesNeverGetANegativeEnd) {

@@ -52,6 +52,64 @@ std::string words(const Row& row) {
   return text;
 }
 
+// What stands beside the store.
+std::set<std::string> files_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
+}
+
+TEST_F(StoreTest, NothingButTheStoreStaysBehind) {
+  const std::set<std::string> alone = {"r.db"};
+  {
+    Store store(path());
+    (void)write_example(store);
+  }
+  EXPECT_EQ(files_in(folder_), alone) << "after writing";
+  const std::string before = bytes(path());
+  EXPECT_EQ(Store::open_existing(path()).run_count(), 1);
+  EXPECT_EQ(files_in(folder_), alone) << "after reading";
+  EXPECT_EQ(bytes(path()), before) << "reading changes nothing";
+  {
+    // A reader that outlives a writer, as a command has that reads runs and measures ceilings.
+    const Store reader = Store::open_existing(path());
+    EXPECT_EQ(reader.run_count(), 1);
+    {
+      Store writer(path());
+      (void)write_example(writer);
+    }
+    EXPECT_EQ(reader.run_count(), 2);
+  }
+  EXPECT_EQ(files_in(folder_), alone) << "after both";
+  EXPECT_EQ(Store::open_existing(path()).run_count(), 2);
+}
+
+TEST_F(StoreTest, AReaderTidiesUpAfterAKilledWriterAndLosesNothing) {
+  const pid_t child = fork();
+  if (child == 0) {
+    Store store(path());
+    (void)write_example(store);
+    (void)kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_GT(fs::file_size(path().string() + "-wal"), 0U) << "the rows are still in the log";
+  EXPECT_EQ(Store::open_existing(path()).run_count(), 1);
+  EXPECT_EQ(files_in(folder_), (std::set<std::string>{"r.db"}));
+  EXPECT_EQ(Store::open_existing(path()).run_count(), 1);
+}
+
+TEST_F(StoreTest, AReaderCannotWrite) {
+  {
+    Store store(path());
+    (void)write_example(store);
+  }
+  Store reader = Store::open_existing(path());
+  EXPECT_THROW((void)reader.begin(RunRecord{}), Error);
+  EXPECT_EQ(reader.run_count(), 1);
+}
+
 TEST_F(StoreTest, EveryFieldOfEveryRecordComesBack) {
   RunId id = 0;
   {

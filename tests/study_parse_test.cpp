@@ -37,10 +37,10 @@ void expect_complaint(const std::string& text, const std::vector<std::string>& w
 
 TEST(StudyParse, ValuesMayDifferByScale) {
   const Study study = parse_study(
-      with_part(
-          "command = \"bench\"\nmodels = [\"mlp\"]\nbatches = {small = [8, 16], full = "
-          "[32, \"full\"]}\nmax_seconds = {full = 2.5}\nsettings = {hidden = {small = 4, full = "
-          "[16, \"32,16\"]}, activation = \"tanh\"}\n"),
+      with_part("command = \"bench\"\nmodels = [\"mlp\"]\nbatches = {small = [8, 16], full = "
+                "[32, \"full\"]}\nmax_seconds = {full = 2.5}\nsamples = {full = 100}\nsettings = "
+                "{hidden = {small = 4, full = "
+                "[16, \"32,16\"]}, activation = \"tanh\"}\n"),
       "my.toml");
   ASSERT_EQ(study.small.size(), 1U);
   ASSERT_EQ(study.full.size(), 1U);
@@ -113,6 +113,8 @@ TEST(StudyParse, MistakesAreToldWithFileLineAndWhatWouldBeRight) {
   expect_complaint(
       with_part("command = \"bench\"\nmodels = \"mlp\"\nbackends = \"cuda\"\ndevices = \"cpu\"\n"),
       {"line 9", "'cuda' runs on cuda"});
+  expect_complaint(with_part("command = \"bench\"\nmodels = \"mlp\"\nbackends = \"native@cuda\"\n"),
+                   {"line 8", "native runs on cpu"});
   expect_complaint(with_part("command = \"bench\"\nmodels = \"mlp\"\nsettings = {dept = 3}\n"),
                    {"line 8", "mlp has no setting 'dept'", "did you mean 'depth'"});
   expect_complaint(

@@ -263,7 +263,10 @@ TEST(SystemSensors, ThisMachineTellsAtLeastItsProcess) {
   EXPECT_GT(value_of(readings, "rss_bytes").value_or(0.0), 1e6);
   EXPECT_GE(value_of(readings, "threads").value_or(0.0), 1.0);
   EXPECT_GE(value_of(readings, "processes").value_or(0.0), 1.0);
-  const std::string table = sensors_text();
+  const SensorState state = read_sensors();
+  const std::string table = sensors_text(state);
+  EXPECT_GE(state.readings.size(), 5U);
+  for (const MissingSensor& sensor : state.missing) EXPECT_FALSE(sensor.reason.empty());
   EXPECT_NE(table.find("process_cpu_percent"), std::string::npos) << table;
   EXPECT_NE(table.find("cpu_energy_joules"), std::string::npos) << table;  // a value or n/a
 }

@@ -31,6 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostProcesses = 1000;
+constexpr double kWatchSeconds = 1.0;  // for the sensors, of candidates side by side
 
 struct BenchOptions {
   BenchAxes axes;
@@ -54,6 +55,7 @@ MeasureOptions measure_options(const BenchOptions& options) {
   measuring.stopping.max_seconds = options.max_seconds;
   measuring.seed = static_cast<std::uint64_t>(options.work.run.seed);
   measuring.split = options.split;
+  if (options.telemetry_hz > 0.0) measuring.watch_seconds = kWatchSeconds;
   return measuring;
 }
 
@@ -108,7 +110,7 @@ std::string order_text(std::size_t candidates, const BenchOptions& options) {
   return fmt::format(
       "measured in turns{}, in blocks of random order (seed {}); the first iteration of a turn "
       "counts as warm-up",
-      options.iterations ? fmt::format(" of {} iterations", kFixedTurn) : "",
+      options.iterations ? fmt::format(" of up to {} iterations", kFixedTurn) : "",
       options.work.run.seed);
 }
 
@@ -306,8 +308,8 @@ void add_bench(Parser& program, Action& action) {
   };
   list("MODEL,--model", axes.models, "Models, see 'ridgeline models'");
   list("--backend", axes.backends,
-       "Providers, see 'ridgeline backends', auto, or peers such as torch-cpu [cpu: native, cuda: "
-       "auto]");
+       "Providers, see 'ridgeline backends', auto, or peers such as torch-cpu; auto@cuda:0 for one "
+       "on a device of its own [cpu: native, cuda: auto]");
   list("--device", axes.devices, "cpu, cuda:0 for the first graphics processor [the backend's]");
   list("--precision", axes.precisions, "fp32, tf32, bf16, fp16; the cpu computes in fp32")
       ->capture_default_str();

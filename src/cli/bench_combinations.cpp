@@ -63,6 +63,16 @@ void check_backend(const std::string& name) {
   bad_input("unknown backend '{}'{}", name, known_names(name, known));
 }
 
+// "auto@cuda:0": a backend on a device of its own. Takes the device off the name.
+std::string own_device(std::string& backend) {
+  const std::size_t at = backend.find('@');
+  if (at == std::string::npos) return {};
+  std::string device = backend.substr(at + 1);
+  if (device.empty()) bad_input("--backend {}: no device stands behind the @", backend);
+  backend.erase(at);
+  return device;
+}
+
 // Where a backend computes when nothing was said.
 std::string usual_device(const std::string& backend) {
   if (is_peer(backend)) {
@@ -104,7 +114,13 @@ std::vector<Combination> combinations(const BenchAxes& axes, bool inference) {
   const auto models = list_of("--model", axes.models);
   for (const std::string& model : models) (void)find_model(model);
   const auto backends = list_of("--backend", axes.backends);
-  for (const std::string& backend : backends) check_backend(backend);
+  for (std::string backend : backends) {
+    const std::string device = own_device(backend);
+    if (!device.empty() && !axes.devices.empty()) {
+      bad_input("--backend {}@{}: tells its device, and --device does, too", backend, device);
+    }
+    check_backend(backend);
+  }
   const auto precisions = list_of("--precision", axes.precisions);
   for (const std::string& precision : precisions) {
     (void)choice_of("--precision", precision, kPrecisionNames);
@@ -133,6 +149,7 @@ std::vector<Combination> combinations(const BenchAxes& axes, bool inference) {
   cross(all, &Combination::device, list_of("--device", axes.devices));
   cross(all, &Combination::backend, backends);
   for (Combination& each : all) {
+    if (const std::string device = own_device(each.backend); !device.empty()) each.device = device;
     if (each.device.empty()) each.device = usual_device(each.backend);
     if (each.backend.empty()) each.backend = each.device == "cpu" ? "native" : "auto";
   }

@@ -117,6 +117,9 @@ Json result_json(const Measured& measured, const std::string& run, bool per_step
   add("training_flops", whole_json(number_of(measured, "training_flops")));
   add("forward_flops", whole_json(number_of(measured, "forward_flops")));
   add("energy_joules_per_sample", number_json(measured, "energy_joules_per_sample"));
+  const std::optional<double> sum = number_of(measured, "step_sum_seconds");
+  add("step_sum_ms", ms_json(sum));
+  add("step_sum_share", number_json(measured, "step_sum_share"));
   Json shares = Json::object();
   for (const auto& [provider, share] : provider_shares(details.steps)) shares[provider] = share;
   add("provider_shares", std::move(shares));

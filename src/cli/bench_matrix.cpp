@@ -58,7 +58,11 @@ class Builder {
     run.device = combination.device;
     run.precision = combination.precision;
     const bool peer = is_peer(combination.backend);
-    if (peer && work_.loader) bad_input("peers get their batches at once: not with --loader");
+    if (peer && work_.loader) {
+      bad_input(
+          "a peer has its batches before it begins: with --loader each would travel from process "
+          "to process, which is no loading of the peer's; leave --loader or the peer out");
+    }
     // A device that only the peer knows: what we compute for comparison, we compute on the cpu.
     const bool elsewhere = peer && combination.device == "mps";
     const std::shared_ptr<Device> device = device_of(elsewhere ? "cpu" : combination.device);
@@ -236,7 +240,11 @@ class Builder {
   }
 
   void show_plan(const StepSpec& step, const PlanRequest& request, Device& device) const {
-    if (!work_.inference) show_plans(step, work_.run, {&request, 1}, json_, device);
+    if (work_.inference) {
+      show_inference_plan(step, work_.run, request, json_, device);
+    } else {
+      show_plans(step, work_.run, {&request, 1}, json_, device);
+    }
   }
 
   [[nodiscard]] Work work_of(const StepSpec& step, const Dataset& data,

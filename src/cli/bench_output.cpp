@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "lab/memory_ledger.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -217,8 +218,11 @@ std::string per_step_text(const Measured& measured) {
                    fmt::format("{:.2f}", static_cast<double>(step.flops) / step.seconds / 1e9),
                    fmt::format("{:.2f}", bytes / step.seconds / 1e9)});
   }
-  return fmt::format("\nsteps of {} (in place; sum {})\n{}", row_name(measured),
-                     duration_text(total), table.text());
+  std::string sum = fmt::format("sum {}", duration_text(total));
+  if (const auto share = number_of(measured, "step_sum_share")) {
+    sum += fmt::format(", {:.1f}% of whole iterations in the same minute", 100.0 * *share);
+  }
+  return fmt::format("\nsteps of {} (in place; {})\n{}", row_name(measured), sum, table.text());
 }
 
 std::string findings_text(const std::vector<Row>& rows) {
@@ -232,9 +236,23 @@ std::string findings_text(const std::vector<Row>& rows) {
   return text;
 }
 
+// The ledger is in the store; a part of it that nobody is known to own is told here.
+std::string unowned_text(const Measured& measured) {
+  constexpr double kMatters = 0.05;
+  const std::vector<MemoryEntry>& memory = measured.ending.details.memory;
+  const std::string& device = measured.subject.executor.device;
+  const auto total = bytes_of(memory, device, "total"), rest = bytes_of(memory, device, "rest");
+  if (!total || !rest) return {};
+  const double share = static_cast<double>(*rest) / static_cast<double>(*total);
+  if (std::abs(share) <= kMatters) return {};
+  return fmt::format("memory: {}: nobody is known to own {} of {} ({:.1f}%)\n", row_name(measured),
+                     bytes_text(*rest), bytes_text(*total), 100.0 * share);
+}
+
 std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) {
   std::string text;
   for (const Row& row : rows) {
+    text += unowned_text(*row.measured);
     const std::string providers = note_of(*row.measured, "providers");
     // One provider alone has all of it.
     if (providers.find(',') != std::string::npos) {

@@ -26,6 +26,7 @@ void add_data(Parser& program, Action& action);
 void add_env(Parser& program, Action& action);
 void add_roofline(Parser& program, Action& action);
 void add_store(Parser& program, Action& action);
+void add_study(Parser& program, Action& action);
 void add_report(Parser& program, Action& action);
 
 }  // namespace ridgeline::cli

@@ -133,6 +133,7 @@ Json json_of(const RunComparison& comparison, const VerdictOptions& options) {
   }
   return {{"verdict", name_of(result.verdict)},
           {"ratio", result.ratio},
+          {"ratio_of_medians", result.median_b / result.median_a},
           {"ci_low", result.low},
           {"ci_high", result.high},
           {"margin", options.margin},
@@ -162,6 +163,11 @@ std::string comparison_text(const RunComparison& comparison, const VerdictOption
                                  interval_text(result), result.reason);
   if (comparison.work.empty()) text += work_text(comparison.a.work) + '\n';
   text += runs_text(comparison) + noise_text(comparison);
+  if (result.paired) {
+    text += fmt::format(
+        "the ratio is that of turns held against each other; that of the medians is {:.4f}\n",
+        result.median_b / result.median_a);
+  }
   for (const std::string& warning : comparison.warnings) text += "warning: " + warning + '\n';
   text += "\nwhy: factors of the ratio (above 1: B loses time), their product is ";
   text += fmt::format("{:.4f}\n", comparison.gap.ratio);

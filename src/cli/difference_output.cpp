@@ -37,6 +37,25 @@ std::string steps_text(const DifferenceRow& row) {
   return fmt::format("{}:{}", row.steps_a, row.steps_b);
 }
 
+// What is between steps is the whole iteration, which nobody watched, less the steps, each of which
+// was timed.
+std::string below_zero_text(const StepDifference& difference) {
+  constexpr double kMatters = 0.02;
+  for (const DifferenceRow& row : difference.rows) {
+    if (row.kind != RowKind::between_steps) continue;
+    const bool a = row.a < -kMatters * difference.total_a;
+    const bool b = row.b < -kMatters * difference.total_b;
+    if (!a && !b) return {};
+    return fmt::format(
+        "between steps is below zero: {} steps, timed one by one, took longer together than its "
+        "whole iterations did (a busy machine, overlapping steps, or what timing costs)\n",
+        a && b ? "each side's"
+        : a    ? "A's"
+               : "B's");
+  }
+  return {};
+}
+
 }  // namespace
 
 void add_difference_options(Parser& command, DifferenceArguments& arguments) {
@@ -62,10 +81,11 @@ DifferenceOptions difference_options(const DifferenceArguments& arguments, bool 
 std::string difference_text(const StepDifference& difference) {
   std::string text = fmt::format("A  {}\nB  {}\n", difference.name_a, difference.name_b);
   for (const std::string& warning : difference.warnings) text += "warning: " + warning + '\n';
-  text +=
-      fmt::format("\ntimes in ms{}; A/B: how many times as fast B is; steps: of A's plan, of B's\n",
-                  difference.per_sample ? " for one sample" : "");
-  TextTable table({"layer", "op", "phase", "steps", "A", "B", "B - A", "share", "A/B", ""},
+  text += fmt::format(
+      "\ntimes in ms{}; of it: share of the whole difference; A/B: how many times as fast B is; "
+      "steps: of A's plan, of B's\n",
+      difference.per_sample ? " for one sample" : "");
+  TextTable table({"layer", "op", "phase", "steps", "A", "B", "B - A", "of it", "A/B", ""},
                   "lllrrrrrrl");
   for (const DifferenceRow& row : difference.rows) {
     const bool between = row.kind == RowKind::between_steps;
@@ -87,7 +107,7 @@ std::string difference_text(const StepDifference& difference) {
                  signed_ms(difference.difference()),
                  difference.difference() != 0.0 ? "100.0%" : "n/a",
                  ratio_text(difference.speedup()), ""});
-  return text + table.text();
+  return text + table.text() + below_zero_text(difference);
 }
 
 Json difference_json(const StepDifference& difference) {

@@ -14,6 +14,7 @@
 #include "lab/ceilings/hardware.h"
 #include "lab/environment.h"
 #include "lab/store/store.h"
+#include "lab/telemetry/telemetry.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -76,8 +77,37 @@ std::string environment_text(const Environment& env) {
   return text;
 }
 
+// Each sensor with what it reads now, or null and the reason.
+nlohmann::ordered_json sensors_json(const SensorState& state) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const Reading& reading : state.readings) {
+    rows.push_back({{"device", reading.device},
+                    {"sensor", reading.sensor},
+                    {"value", reading.value},
+                    {"reason", nullptr}});
+  }
+  for (const MissingSensor& sensor : state.missing) {
+    rows.push_back({{"device", sensor.device},
+                    {"sensor", sensor.sensor},
+                    {"value", nullptr},
+                    {"reason", sensor.reason}});
+  }
+  return rows;
+}
+
+int run_sensors(bool json) {
+  const SensorState state = read_sensors();
+  if (json) {
+    print(nlohmann::ordered_json{{"sensors", sensors_json(state)}, {"gpus", state.gpus}}.dump(2) +
+          '\n');
+    return 0;
+  }
+  print(sensors_text(state));
+  return 0;
+}
+
 struct EnvOptions {
-  bool json = false, measure = false;
+  bool json = false, measure = false, sensors = false;
   std::string device;  // empty: all that there are
   std::string store = "ridgeline.db";
   std::string label;
@@ -157,13 +187,19 @@ void add_env(Parser& program, Action& action) {
       ->needs(measure);
   command->add_option("--env-label", options->label, "Your name for this environment")
       ->needs(measure);
+  command
+      ->add_flag("--sensors", options->sensors,
+                 "Instead: all sensors, with what each reads now or why it cannot be read")
+      ->excludes(measure);
   command->footer(
       "Examples:\n"
       "  ridgeline env\n"
+      "  ridgeline env --sensors\n"
       "  ridgeline env --measure --device cpu --store lab.db");
   command->callback([options, &action] {
     action = [options] {
       if (options->measure) return run_measure(*options);
+      if (options->sensors) return run_sensors(options->json);
       const Environment env = read_environment();
       print(options->json ? environment_json(env) : environment_text(env));
       return 0;

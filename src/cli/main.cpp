@@ -39,6 +39,7 @@ int run(int argc, char** argv) {
   add_env(program, action);
   add_roofline(program, action);
   add_store(program, action);
+  add_study(program, action);
   add_report(program, action);
   if (const std::string text = program.parse(argc, argv); !text.empty()) {
     print(text);

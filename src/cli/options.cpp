@@ -88,7 +88,7 @@ void add_plan_options(Parser& command, RunOptions& options) {
       ->type_name("NAME")
       ->expected(1)
       ->take_all();
-  command.add_flag("--print-plan", options.print_plan, "Print the plan of the training step first");
+  command.add_flag("--print-plan", options.print_plan, "Print the plan first");
   command.add_flag("--explain", options.explain, "The same, and why other kernels were refused");
 }
 

@@ -91,6 +91,8 @@ Parser::Parser(const std::string& meaning, const std::string& name)
     : program_(std::make_unique<CLI::App>(meaning, name)), app_(program_.get()) {
   // An option given twice: the last one counts, so that scripts can be overridden.
   app_->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  // One command a call: behind it, 'backends' is an argument, as in 'study backends'.
+  app_->require_subcommand(0, 1);
 }
 Parser::Parser(CLI::App* command) : app_(command) {}
 Parser::~Parser() = default;

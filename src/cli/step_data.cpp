@@ -7,6 +7,7 @@
 #include "data/catalog.h"
 #include "data/sample_reader.h"
 #include "data/synthetic.h"
+#include "train/inference_runner.h"
 #include "train/step_runner.h"
 
 namespace ridgeline::cli {
@@ -73,6 +74,16 @@ void show_plans(const StepSpec& step, const RunOptions& run, std::span<const Pla
                                          dry.session().plan(plan).text(run.explain));
     json ? message(text) : print(text);
   }
+}
+
+void show_inference_plan(const StepSpec& step, const RunOptions& run, const PlanRequest& request,
+                         bool json, Device& device) {
+  if (!run.print_plan && !run.explain) return;
+  const InferenceRunner dry(device, request, step);
+  const std::string text =
+      fmt::format("plan of an inference by {}, {} batch norms folded\n{}\n", request.backend,
+                  dry.folds().size(), dry.plan().text(run.explain));
+  json ? message(text) : print(text);
 }
 
 }  // namespace ridgeline::cli

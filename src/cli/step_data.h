@@ -30,4 +30,8 @@ void add_step_data_options(Parser& command, StepDataOptions& options);
 void show_plans(const StepSpec& step, const RunOptions& run, std::span<const PlanRequest> requests,
                 bool json, Device& device);
 
+// The same of inference.
+void show_inference_plan(const StepSpec& step, const RunOptions& run, const PlanRequest& request,
+                         bool json, Device& device);
+
 }  // namespace ridgeline::cli

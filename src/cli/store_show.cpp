@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
+#include "lab/memory_ledger.h"
 #include "lab/store/columns.h"
 #include "lab/store/rows.h"
 
@@ -79,7 +80,8 @@ std::string samples_text(const std::vector<Sample>& samples) {
                    "p95", "p99", "max"},
                   "lrrrrrrrrrr");
   bool any = false;
-  for (const SampleKind kind : {SampleKind::warmup, SampleKind::measured, SampleKind::split}) {
+  for (const SampleKind kind :
+       {SampleKind::warmup, SampleKind::measured, SampleKind::split, SampleKind::watched}) {
     const std::optional<SampleSummary> found = summary_of(samples, kind);
     if (!found) continue;
     any = true;
@@ -120,12 +122,7 @@ std::string steps_text(std::vector<StepTime> steps) {
 }
 
 std::string memory_text(const std::vector<MemoryEntry>& memory) {
-  if (memory.empty()) return {};
-  TextTable table({"memory on", "of", "bytes", ""}, "llrl");
-  for (const MemoryEntry& entry : memory) {
-    table.add_row({entry.device, entry.category, bytes_text(entry.bytes), entry.source});
-  }
-  return '\n' + table.text();
+  return memory.empty() ? std::string() : "\nmemory\n" + ledger_text(memory);
 }
 
 std::string sensors_text(const std::vector<Reading>& readings) {

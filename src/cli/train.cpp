@@ -207,6 +207,10 @@ class Printer final : public TrainObserver {
     bar_.clear();
     message(fmt::format("warning: {}\n", text));
   }
+  void on_alarm(const TrainAlarm& alarm) override {
+    record_.add(alarm);
+    TrainObserver::on_alarm(alarm);
+  }
   void on_checkpoint(const TrainProgress& progress) override {
     const std::string trouble = checkpoints_.save(trainer_, data_, progress);
     if (!trouble.empty()) on_warning(trouble);

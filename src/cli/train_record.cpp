@@ -92,6 +92,7 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
   const Plan& plan = session.plan(trainer.training_plan());
   numbers_["setup_seconds"] = trainer.setup_seconds();
   numbers_["learning_rate"] = config.learning_rate;
+  if (config.target_accuracy) numbers_["target_accuracy"] = *config.target_accuracy;
   if (data.test.count() > 0) {
     numbers_["test_samples"] = static_cast<double>(data.test.count());
   }
@@ -154,6 +155,7 @@ std::optional<double> TrainRecord::energy(double from, double to) const {
 }
 
 void TrainRecord::add(const StepProgress& step) {
+  if (step.done == 1) numbers_["first_loss"] = step.loss;
   if (!board_) return;
   const double at = now();
   if (sampler_ != nullptr) board_->step_ended(step.done, at);
@@ -211,6 +213,18 @@ std::optional<double> TrainRecord::joules_per_sample() const {
   return joules / static_cast<double>(samples);
 }
 
+// What was wrong after the first epoch and has gone since is none.
+std::vector<Finding> TrainRecord::lasting_alarms() const {
+  std::vector<Finding> findings;
+  for (const TrainAlarm& alarm : alarms_) {
+    const bool last = epochs_.empty() || alarm.epoch == epochs_.back().epoch;
+    if (alarm.fatal || last) {
+      findings.push_back({alarm.name, alarm.fatal ? "error" : "warning", alarm.evidence});
+    }
+  }
+  return findings;
+}
+
 std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::string& error) {
   if (sampler_ != nullptr) sampler_->stop();
   take_readings();
@@ -242,6 +256,11 @@ std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::s
   }
   if (!epochs_.empty()) set("final_loss", epochs_.back().train_loss);
   set("final_test_accuracy", result.final_test_accuracy);
+  if (result.target) {
+    set("target_epoch", static_cast<double>(result.target->epoch));
+    set("target_seconds", result.target->training_seconds);
+    set("target_total_seconds", result.target->total_seconds);
+  }
   for (const EpochRecord& epoch : epochs_) {
     if (epoch.test_accuracy) {
       numbers_["best_test_accuracy"] =
@@ -263,8 +282,10 @@ std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::s
   const RunStatus status = !error.empty()       ? RunStatus::failed
                            : result.interrupted ? RunStatus::interrupted
                                                 : RunStatus::complete;
+  std::vector<Finding> stored = lasting_alarms();
+  stored.insert(stored.end(), findings.begin(), findings.end());
   writing([&] {
-    if (!findings.empty()) store_->add(run_, std::span<const Finding>(findings));
+    if (!stored.empty()) store_->add(run_, std::span<const Finding>(stored));
     store_->finish(run_, status, error, numbers_, notes);
   });
   return findings;

@@ -39,7 +39,8 @@ class TrainRecord {
 
   void add(const StepProgress& step);
   void add(const EpochResult& epoch);
-  // Ends the run; gives what the reader must be warned of.
+  void add(const TrainAlarm& alarm) { alarms_.push_back(alarm); }
+  // Ends the run; gives what the sensors warn of. Alarms that lasted to the end are stored with it.
   [[nodiscard]] std::vector<Finding> finish(const TrainResult& result, const std::string& error);
 
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
@@ -52,6 +53,7 @@ class TrainRecord {
   [[nodiscard]] std::optional<double> energy(double from, double to) const;
   void take_readings();
   void show(const EpochResult& epoch);
+  [[nodiscard]] std::vector<Finding> lasting_alarms() const;
   template <typename Body>
   void writing(Body body);
 
@@ -65,6 +67,7 @@ class TrainRecord {
   double rate_hz_;
   std::vector<Reading> readings_;
   std::vector<EpochRecord> epochs_;
+  std::vector<TrainAlarm> alarms_;
   std::map<std::string, double> numbers_;
   std::string trouble_;
 };

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "devices/step_clock.h"
-#include "lab/stats/summary.h"
 #include "ops/conv2d_touched.h"
 
 namespace ridgeline {
@@ -251,19 +250,20 @@ StepMeasurement measure_steps(Session& session, Session::PlanId plan,
   const int queued = events == nullptr ? 1 : 4;
 
   std::vector<std::vector<double>> passes;
-  std::vector<double> whole;
+  std::vector<std::vector<double>> whole;  // as passes of one step
   const Clock::time_point begin = Clock::now();
   StepMeasurement measurement;
   while (
       measurement.passes < measuring.fewest ||
       (measurement.passes < measuring.most && seconds_since(begin) < measuring.patience_seconds)) {
-    whole.push_back(device.time([&] {
+    const double seconds = device.time([&] {
       for (int i = 0; i < queued; ++i) session.run(plan);
-    }) / queued);
+    });
+    whole.push_back({seconds / queued});
     passes.push_back(events == nullptr ? stepwise_pass(session, plan) : events->pass());
     ++measurement.passes;
   }
-  measurement.whole_seconds = median_interval(whole).median;
+  measurement.whole_seconds = mean_of_the_middle(std::move(whole)).front();
   measurement.seconds = mean_of_the_middle(std::move(passes));
   return measurement;
 }

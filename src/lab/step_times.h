@@ -40,7 +40,7 @@ struct StepMeasuring {
 
 struct StepMeasurement {
   std::vector<double> seconds;  // of each step: the mean over the middle of the passes
-  double whole_seconds = 0.0;   // of unprofiled steps, run in turns with the passes: the median
+  double whole_seconds = 0.0;   // of unprofiled steps, run in turns with the passes: likewise
   std::int64_t passes = 0;
 
   [[nodiscard]] double sum() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -111,6 +112,12 @@ std::string setting_of(const Work& work, const std::string& name) {
 std::string machine_name(const EnvironmentRecord& environment) {
   if (!environment.label.empty()) return environment.label;
   std::string name = environment.gpus.empty() ? environment.cpu : environment.gpus;
+  // "Intel(R) Xeon(R) Processor @ 2.80GHz" is "Intel Xeon @ 2.80GHz".
+  for (const std::string_view noise : {"(R)", "(TM)", "(r)", "(tm)", " Processor", " CPU"}) {
+    for (std::size_t at = name.find(noise); at != std::string::npos; at = name.find(noise)) {
+      name.erase(at, noise.size());
+    }
+  }
   if (name.empty()) name = environment.host;
   return name.empty() ? "unknown machine" : name;
 }
@@ -130,6 +137,21 @@ study::Definition definition_of(const StudyRecord& record) {
 bool is_sensor_of_device(const std::string& name) { return name.starts_with("gpu_"); }
 
 }  // namespace
+
+Estimate ratio_of(const Estimate& b, const Estimate& a) {
+  Estimate ratio;
+  ratio.value = b.value / a.value;
+  ratio.samples = std::min(a.samples, b.samples);
+  const auto distance = [](double end, double value) {
+    return end > 0.0 && value > 0.0 ? std::log(end / value) : 0.0;
+  };
+  // What moves B up or A down moves the ratio up; both do so independently.
+  ratio.low =
+      ratio.value * std::exp(-std::hypot(distance(b.low, b.value), distance(a.high, a.value)));
+  ratio.high =
+      ratio.value * std::exp(std::hypot(distance(b.high, b.value), distance(a.low, a.value)));
+  return ratio;
+}
 
 std::string RunView::executor() const {
   const Executor& by = run.executor;

@@ -23,6 +23,10 @@ struct Estimate {
   std::int64_t samples = 0;  // that it was made from
 };
 
+// B over A of two that do not depend on each other: relative distances to the ends of the intervals
+// add as squares.
+[[nodiscard]] Estimate ratio_of(const Estimate& b, const Estimate& a);
+
 // One computer, whatever builds of the program measured on it.
 struct Machine {
   std::string name = {};               // the user's label, or host and processor; unique

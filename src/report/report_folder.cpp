@@ -81,7 +81,7 @@ void exchange(const fs::path& fresh, const fs::path& target) {
 
 ReportFolder::ReportFolder(const fs::path& target) {
   std::error_code error;
-  target_ = fs::weakly_canonical(target, error);
+  target_ = fs::weakly_canonical(fs::absolute(target), error);
   if (error) bad_input("{}: {}", target.string(), error.message());
   // "report/" names the same folder.
   if (!target_.has_filename()) target_ = target_.parent_path();
@@ -90,11 +90,18 @@ ReportFolder::ReportFolder(const fs::path& target) {
   if (fs::exists(new_) && !fs::is_empty(new_) && !fs::exists(new_ / kMarker)) {
     bad_input("{}: is in the way and was not made by a report; move it away", new_.string());
   }
+  for (fs::path above = new_.parent_path(); !fs::exists(above); above = above.parent_path()) {
+    made_.push_back(above);
+  }
   fs::create_directories(new_, error);
   if (error) bad_input("{}: cannot be made: {}", new_.string(), error.message());
   // Whoever holds the lock is writing; without one, a program was killed there.
   lock_ = open((new_ / kMarker).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock_ < 0) bad_input("{}: cannot be written: {}", new_.string(), std::strerror(errno));
+  if (lock_ < 0) {
+    const std::string reason = std::strerror(errno);
+    fs::remove(new_, error);
+    bad_input("{}: cannot be written: {}", new_.string(), reason);
+  }
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     close(lock_);
     lock_ = -1;
@@ -109,6 +116,9 @@ ReportFolder::~ReportFolder() {
   if (lock_ < 0) return;
   std::error_code ignored;
   fs::remove_all(new_, ignored);
+  if (!committed_) {
+    for (const fs::path& folder : made_) fs::remove(folder, ignored);
+  }
   close(lock_);
 }
 
@@ -136,6 +146,7 @@ void ReportFolder::commit() {
     fs::rename(new_, target_, error);
     if (error) fail("{}: cannot be made: {}", target_.string(), error.message());
   }
+  committed_ = true;
   // What is at FOLDER.new now is the former report, if anything: the destructor takes it away.
 }
 

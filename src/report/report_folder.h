@@ -4,8 +4,8 @@
 // FOLDER.new beside it, which then takes the place of a former report in one step.
 
 #include <filesystem>
-#include <span>
 #include <string>
+#include <vector>
 
 namespace ridgeline::report {
 
@@ -28,7 +28,9 @@ class ReportFolder {
 
  private:
   std::filesystem::path target_, new_;
+  std::vector<std::filesystem::path> made_;  // folders above it, the innermost first
   int lock_ = -1;
+  bool committed_ = false;
 };
 
 }  // namespace ridgeline::report

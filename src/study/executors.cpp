@@ -7,9 +7,29 @@
 
 namespace ridgeline::study {
 
+namespace {
+
+// Only auto runs on several kinds of devices; the others are known by their names, unless they run
+// on a further GPU.
+bool tells_device(const ExecutorName& executor) {
+  return devices_of(executor.backend, {}) == std::vector<std::string>{executor.device};
+}
+
+}  // namespace
+
 std::string ExecutorName::text() const {
-  // Only auto runs on several kinds of devices.
-  return device_kind_of(backend) == "any" ? fmt::format("{} on {}", backend, device) : backend;
+  return tells_device(*this) ? backend : fmt::format("{} on {}", backend, device);
+}
+
+std::string ExecutorName::key() const {
+  return tells_device(*this) ? backend : fmt::format("{}@{}", backend, device);
+}
+
+ExecutorName split_backend(const std::string& text) {
+  const std::size_t at = text.find('@');
+  if (at == std::string::npos) return {text, ""};
+  const std::string device = text.substr(at + 1);
+  return {text.substr(0, at), device == "cuda" ? "cuda:0" : device};
 }
 
 std::string_view device_kind_of(std::string_view backend) {
@@ -23,6 +43,8 @@ std::string_view device_kind_of(std::string_view backend) {
 
 std::vector<std::string> devices_of(const std::string& backend,
                                     const std::vector<std::string>& devices) {
+  const ExecutorName named = split_backend(backend);
+  if (!named.device.empty()) return {named.device};
   const std::string_view kind = device_kind_of(backend);
   if (devices.empty()) {
     if (kind == "any") return {"cpu", "cuda:0"};

@@ -30,7 +30,23 @@ void check_model(const std::string& name) {
   check_name("model", name, known);
 }
 
-void check_backend(const std::string& name) {
+void check_device(const std::string& name) {
+  if (name.starts_with("cuda:") && name.size() > 5 &&
+      name.find_first_not_of("0123456789", 5) == std::string::npos) {
+    return;
+  }
+  check_name("device", name, {"cpu", "cuda", "mps", "best"});
+}
+
+void check_backend(const std::string& text) {
+  const auto& [name, device] = split_backend(text);
+  if (text.find('@') != std::string::npos) {
+    check_device(device);
+    const std::string_view kind = device_kind_of(name);
+    if (kind != "any" && kind != std::string_view(device).substr(0, device.find(':'))) {
+      bad_input("'{}': {} runs on {}", text, name, kind);
+    }
+  }
   if (is_peer(name)) {
     (void)parse_peer(name);
     return;
@@ -39,14 +55,6 @@ void check_backend(const std::string& name) {
   for (const Backend* backend : all_backends()) known.push_back(backend->name);
   for (const PeerInfo& peer : known_peers()) known.push_back(peer.name);
   check_name("backend", name, known);
-}
-
-void check_device(const std::string& name) {
-  if (name.starts_with("cuda:") && name.size() > 5 &&
-      name.find_first_not_of("0123456789", 5) == std::string::npos) {
-    return;
-  }
-  check_name("device", name, {"cpu", "cuda", "mps", "best"});
 }
 
 void check_precision(const std::string& name) {
@@ -152,7 +160,7 @@ void check_together(const Part& part, const Entry& entry) {
   }
   const bool own_only = part.command == PartCommand::train || part.command == PartCommand::profile;
   for (const std::string& backend : part.backends) {
-    if (own_only && is_peer(backend)) {
+    if (own_only && is_peer(split_backend(backend).backend)) {
       entry.refuse_at("backends",
                       fmt::format("'{}' is a peer: only bench and inference measure peers, not {}",
                                   backend, name_of(part.command)));
@@ -166,6 +174,15 @@ void check_together(const Part& part, const Entry& entry) {
       std::find(part.batches.begin(), part.batches.end(), "full") != part.batches.end();
   if (part.command == PartCommand::train && full) {
     entry.refuse_at("batches", "for train, all of the data as one batch is full_batch = true");
+  }
+  const bool steps_only = part.command != PartCommand::train && !part.loader && !full;
+  if (!part.samples.empty() && steps_only) {
+    entry.refuse_at("samples",
+                    "changes nothing while one batch lies on the device; it needs loader = true or "
+                    "batches = [\"full\"]");
+  }
+  if (full && part.samples.empty() && part.data.empty()) {
+    entry.refuse_at("batches", "\"full\" needs 'samples' or 'data': how many are there?");
   }
   if (!part.substitute.empty() && part.data.empty()) {
     entry.refuse_at("substitute", "there is no 'data' that it could take the place of");
@@ -181,7 +198,7 @@ void read_axes(Part& part, Entry& entry) {
   if (!(part.command == PartCommand::train && part.full_batch)) {
     part.batches = entry.words("batches", check_batch);
   }
-  part.samples = entry.wholes("samples", 1);
+  if (part.command != PartCommand::profile) part.samples = entry.wholes("samples", 1);
   part.settings = entry.settings("settings");
   part.threads = entry.wholes("threads", 1);
   part.one_at_a_time = entry.texts("one_at_a_time");

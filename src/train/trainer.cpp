@@ -426,10 +426,14 @@ class Trainer::Run {
         progress_.loss, config_.learning_rate, config_.learning_rate / 10.0);
   }
 
-  [[noreturn]] void stop_for_loss(double loss, std::int64_t epoch) const {
+  [[noreturn]] void stop_for_loss(double loss, std::int64_t epoch) {
     const std::string where = config_.full_batch
                                   ? fmt::format("iteration {}", result_.steps)
                                   : fmt::format("step {} (epoch {})", result_.steps, epoch + 1);
+    observer_.on_alarm({.name = "loss is not a number",
+                        .evidence = fmt::format("the loss is {} at {}", loss, where),
+                        .epoch = epoch + 1,
+                        .fatal = true});
     if (result_.steps == 1) {
       fail(
           "the loss is {} at {}, before any update: the initial weights or the normalised input "
@@ -466,6 +470,10 @@ class Trainer::Run {
   void evaluate(EpochResult& epoch) {
     const Evaluation test = trainer_.evaluate();
     if (!std::isfinite(test.loss)) {
+      observer_.on_alarm({.name = "loss is not a number",
+                          .evidence = fmt::format("the test loss is {}", test.loss),
+                          .epoch = epoch.epoch,
+                          .fatal = true});
       fail("the test loss is {} after {} {}. {}", test.loss,
            config_.full_batch ? "iteration" : "epoch", epoch.epoch, likely_cause());
     }
@@ -491,22 +499,26 @@ class Trainer::Run {
     const double chance = std::max(majority_share(seen.labels, config_.step.model.classes),
                                    1.0 / static_cast<double>(config_.step.model.classes));
     if (at_chance(accuracy, chance, seen.count())) {
-      warn(fmt::format("{} accuracy after {} {} is {}, no better than chance ({})",
-                       epoch.test_accuracy ? "test" : "train", unit, epoch.epoch, percent(accuracy),
-                       percent(chance)));
+      warn({"accuracy at chance",
+            fmt::format("{} accuracy after {} {} is {}, no better than chance ({})",
+                        epoch.test_accuracy ? "test" : "train", unit, epoch.epoch,
+                        percent(accuracy), percent(chance)),
+            epoch.epoch});
     }
     if (!first && !progress_.still_unchanged) return;
     const std::vector<std::string> unchanged = runner_.unchanged_parameters();
     progress_.still_unchanged = !unchanged.empty();
     if (progress_.still_unchanged) {
-      warn(fmt::format("parameters that never changed up to {} {}: {}", unit, epoch.epoch,
-                       joined(unchanged, ", ")));
+      warn({"parameters never change",
+            fmt::format("parameters that never changed up to {} {}: {}", unit, epoch.epoch,
+                        joined(unchanged, ", ")),
+            epoch.epoch});
     }
   }
 
-  void warn(std::string text) {
-    observer_.on_warning(text);
-    result_.warnings.push_back(std::move(text));
+  void warn(const TrainAlarm& alarm) {
+    observer_.on_alarm(alarm);
+    result_.warnings.push_back(alarm.evidence);
   }
 
   Trainer& trainer_;

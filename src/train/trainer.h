@@ -109,12 +109,24 @@ struct StepProgress {
   double loss = 0.0;
 };
 
+// Something is wrong with the training itself: "accuracy at chance", "parameters never change",
+// "loss is not a number".
+struct TrainAlarm {
+  std::string name, evidence;
+  std::int64_t epoch = 0;  // when it was seen
+  bool fatal = false;      // the training fails for it, with words of its own
+};
+
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepProgress&) {}
   virtual void on_epoch(const EpochResult&) {}
   virtual void on_warning(const std::string&) {}
+  // After the first report, and after the last one where it lasts.
+  virtual void on_alarm(const TrainAlarm& alarm) {
+    if (!alarm.fatal) on_warning(alarm.evidence);
+  }
   // The state may be saved here: after every epoch, every `checkpoint_every` steps, and when the
   // training is interrupted.
   virtual void on_checkpoint(const TrainProgress&) {}

@@ -6,6 +6,8 @@
 #include <array>
 #include <map>
 
+#include "study/study.h"
+
 namespace ridgeline::testing {
 namespace {
 
@@ -341,9 +343,12 @@ RunId write_report_training(Store& store, const ReportTraining& training) {
   const ReportRun& run = training.run;
   RunRecord record = record_of(run, "train");
   record.work.data = training.data;
+  record.work.optimizer = training.optimizer;
   record.work.data_samples = training.samples;
-  const RunId id = begin(store, run, record, fmt::format("lr={}", training.learning_rate),
-                         training.data + " in place of mnist");
+  const RunId id =
+      begin(store, run, record,
+            fmt::format("{} lr={}{}", training.optimizer, training.learning_rate, run.settings),
+            training.data + " in place of mnist");
   std::vector<EpochRecord> epochs;
   double best = 0.0;
   for (std::size_t i = 0; i < training.accuracies.size(); ++i) {
@@ -419,7 +424,78 @@ RunId write_report_inference(Store& store, const ReportRun& run) {
   return id;
 }
 
-std::string report_definition() { return ""; }
+std::string report_definition() {
+  std::string text = R"(
+name = "trial"
+title = "A trial of everything"
+question = "Does the report show what was measured?"
+
+[[part]]
+id = "speed"
+title = "Training steps"
+command = "bench"
+models = ["mlp", "mnist_cnn", "resnet18"]
+backends = ["native", "torch-cpu", "auto", "torch-cuda"]
+
+[[part]]
+id = "sweep"
+title = "Batches"
+command = "bench"
+models = ["mnist_cnn"]
+backends = ["native", "auto"]
+batches = [32, 64, 128, 256]
+
+[[part]]
+id = "training"
+title = "Training"
+command = "train"
+models = ["mnist_cnn"]
+backends = ["native", "auto"]
+data = "mnist"
+substitute = "fashion-mnist"
+learning_rates = [0.01, 0.1]
+epochs = 3
+
+[[part]]
+id = "profile"
+title = "Where the time goes"
+command = "profile"
+models = ["mlp"]
+backends = ["native", "auto"]
+
+[[part]]
+id = "inference"
+title = "Inference"
+command = "inference"
+models = ["mnist_cnn"]
+backends = ["native", "auto"]
+batches = [1, 64]
+
+[[hypothesis]]
+id = "gpu-faster"
+statement = "The GPU trains every network faster than the CPU."
+test = "faster"
+parts = ["speed"]
+of = "device=cuda:0"
+than = "device=cpu"
+
+[[hypothesis]]
+id = "gap-grows"
+statement = "The gap grows with the network."
+test = "speedup-grows"
+parts = ["speed"]
+of = "device=cuda:0"
+than = "device=cpu"
+axis = "training_flops"
+)";
+  const auto show = [&](const char* kind, std::string_view name, const char* parts) {
+    text += fmt::format("\n[[show]]\n{} = \"{}\"\nparts = [{}]\n", kind, name, parts);
+  };
+  const char* all = R"("speed", "sweep", "training", "profile", "inference")";
+  for (const study::Word& word : study::table_names()) show("table", word.name, all);
+  for (const study::Word& word : study::figure_names()) show("figure", word.name, all);
+  return text;
+}
 
 void write_report_store(Store& store) {
   write_report_machines(store);

@@ -37,6 +37,7 @@ struct ReportRun {
 struct ReportTraining {
   ReportRun run;
   std::string data = "fashion-mnist";
+  std::string optimizer = "sgd momentum 0.9";
   double learning_rate = 0.01;
   std::vector<double> accuracies = {0.80, 0.85, 0.84};  // after each epoch
   std::vector<double> seconds = {3.0, 2.0, 2.5};

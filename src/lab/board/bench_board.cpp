@@ -27,6 +27,8 @@ const char* tag_of(SampleKind kind) {
       return "time/split_seconds";
     case SampleKind::queued:
       return "time/queued_seconds";
+    case SampleKind::watched:
+      return "time/watched_seconds";
   }
   return "?";
 }

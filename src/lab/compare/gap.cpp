@@ -191,6 +191,14 @@ GapLedger gap_ledger(const GapSide& a, const GapSide& b) {
   return splitter.ledger;
 }
 
+void add_turns(double ratio, GapLedger& ledger) {
+  ledger.factors.push_back(
+      {"uneven machine", ratio / ledger.ratio,
+       fmt::format("the medians alone give {:.4f}, turns held against each other {:.4f}",
+                   ledger.ratio, ratio)});
+  ledger.ratio = ratio;
+}
+
 GapSide gap_side(const RunRecord& run, double seconds, std::span<const Sample> samples,
                  std::vector<StepTime> steps, std::span<const Reading> readings,
                  std::span<const Ceiling> ceilings) {

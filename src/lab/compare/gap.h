@@ -51,6 +51,10 @@ struct GapLedger {
 // a defect of the program.
 [[nodiscard]] GapLedger gap_ledger(const GapSide& a, const GapSide& b);
 
+// The factors are of medians. Of runs that were compared turn by turn, what the machine's changes
+// made of the medians is a factor of its own, "uneven machine", so that the product is `ratio`.
+void add_turns(double ratio, GapLedger& ledger);
+
 // What the samples, readings and ceilings of a run say. `seconds` is its median iteration.
 [[nodiscard]] GapSide gap_side(const RunRecord& run, double seconds,
                                std::span<const Sample> samples, std::vector<StepTime> steps,

@@ -44,8 +44,8 @@ std::vector<std::int64_t> shared_turns(const RunSeries& a, const RunSeries& b) {
     const auto other = turns_b.find(turn);
     if (other == turns_b.end()) continue;
     // Processes follow each other, each with a clock of its own.
-    if (turn >> 32 != process) over = -1.0;
-    process = turn >> 32;
+    if (process_of(turn) != process) over = -1.0;
+    process = process_of(turn);
     if (std::min(times.first, other->second.first) < over) return {};
     over = std::max(times.last, other->second.last);
     shared.push_back(turn);

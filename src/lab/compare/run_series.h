@@ -20,6 +20,9 @@ struct RunSeries {
 // Of the samples of kind `measured`, each time multiplied by `scale`.
 [[nodiscard]] RunSeries run_series(std::span<const Sample> samples, double scale = 1.0);
 
+// The process in the number of a turn.
+[[nodiscard]] inline std::int64_t process_of(std::int64_t turn) { return turn >> 32; }
+
 // The turns that both runs have, when these took turns with each other: turn n of each was over
 // before turn n + 1 of either began. Empty when they did not: then turns of the same number have
 // nothing in common.

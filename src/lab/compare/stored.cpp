@@ -122,6 +122,7 @@ RunComparison compare_runs(const Store& store, const RunRecord& a, const RunReco
   };
   comparison.gap =
       gap_ledger(side(a, comparison.result.median_a), side(b, comparison.result.median_b));
+  if (comparison.result.paired) add_turns(comparison.result.ratio, comparison.gap);
   comparison.warnings = warnings_of(store, comparison, options.side_by_side);
   comparison.findings_a = store.findings(a.id);
   comparison.findings_b = store.findings(b.id);

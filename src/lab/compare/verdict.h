@@ -1,6 +1,6 @@
 #pragma once
 
-// Is B faster than A? The ratio of the medians, an interval for it, and one of four answers.
+// Is B faster than A? The ratio of their times, an interval for it, and one of four answers.
 // docs/method-compare.md tells the method and why.
 
 #include <cstdint>
@@ -24,19 +24,21 @@ enum class Verdict {
 struct VerdictOptions {
   double margin = 0.02;  // differences up to this do not matter
   double alpha = 0.01;   // the interval misses the true ratio in this share of comparisons
-  // Whether both were measured in one call. Then turns that they took with each other are drawn
-  // together, and no variation from run to run is added.
+  // Whether both were measured in one call. Then turns that they took with each other are held
+  // against each other, and no variation from run to run is added.
   bool side_by_side = false;
 };
 
 struct Comparison {
   Verdict verdict = Verdict::undecided;
-  double ratio = 1.0;            // of B's median time to A's: above 1, B is slower
+  // Of B's time to A's: above 1, B is slower. Of runs that took turns it is the middle of the
+  // ratios within turns (paired.h), else that of the medians.
+  double ratio = 1.0;
   double low = 0.0, high = 0.0;  // holds the true ratio with confidence 1 - alpha
   double median_a = 0.0, median_b = 0.0;
   std::int64_t samples_a = 0, samples_b = 0;
   std::int64_t units_a = 0, units_b = 0;  // that were drawn: blocks, or what takes their place
-  bool paired = false;                    // turns of A and B were drawn together
+  bool paired = false;                    // turns of A were held against turns of B
   // Relative standard deviations of the ratio: from the blocks inside the runs, beyond that from
   // process to process, and from run to run. Nothing: unknown (one process; no A/A runs), or not
   // added (side by side).

@@ -8,7 +8,6 @@
 namespace ridgeline {
 namespace {
 
-constexpr double kTurnSeconds = 0.2;
 constexpr std::int64_t kShortestTurn = 2, kLongestTurn = 100;
 
 std::vector<std::int32_t> permutation(std::size_t size, std::uint64_t seed, std::uint64_t number) {
@@ -34,9 +33,9 @@ std::vector<std::size_t> BlockOrder::order(std::int64_t block) const {
   return result;
 }
 
-std::int64_t turn_length(double seconds_per_iteration) {
+std::int64_t turn_length(double seconds_per_iteration, double turn_seconds) {
   if (!(seconds_per_iteration > 0.0)) return kLongestTurn;
-  const double fitting = kTurnSeconds / seconds_per_iteration;
+  const double fitting = turn_seconds / seconds_per_iteration;
   return std::clamp(static_cast<std::int64_t>(std::min(fitting, 1e6)), kShortestTurn, kLongestTurn);
 }
 

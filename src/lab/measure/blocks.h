@@ -20,9 +20,22 @@ class BlockOrder {
   std::uint64_t seed_;
 };
 
-// Iterations of a turn where their number is told, and where it is free: long enough that what
-// comes between turns hardly counts, short enough that there are many of them.
+// Seconds of a turn. Where others take turns too it is short: a machine whose speed changes within
+// tenths of a second then meets all of them, and there are many blocks. One alone has no need of
+// that. Nor have steps whose loader goes on filling its buffers during the turns of others: those
+// must be emptied before waiting for data shows.
+inline constexpr double kSharedTurnSeconds = 0.02, kLoneTurnSeconds = 0.2;
+// Its iterations, from 2 to 100.
+[[nodiscard]] std::int64_t turn_length(double seconds_per_iteration, double turn_seconds);
+
+// Where the number of iterations is told: so many a turn, fewer where they take long.
 inline constexpr std::int64_t kFixedTurn = 10;
-[[nodiscard]] std::int64_t turn_length(double seconds_per_iteration);
+inline constexpr double kFixedTurnSeconds = 0.1;
+
+// A turn begins with an iteration that does not count, since others have used the caches, unless an
+// iteration takes so long that filling them again is nothing.
+inline constexpr double kColdMatters = 0.5;
+
+inline constexpr std::int64_t kQueued = 10;  // iterations that are queued at once
 
 }  // namespace ridgeline

@@ -76,6 +76,8 @@ class EngineStep final : public MeasuredStep {
     return time_queued(*config_.device, count, [&] { launch(); });
   }
 
+  [[nodiscard]] bool works_ahead() const override { return config_.loader; }
+
   [[nodiscard]] std::optional<SplitIteration> run_split() override {
     const StepMeasurement measured =
         measure_steps(session(), plan_, {.fewest = 1, .most = 1, .patience_seconds = 0.0});

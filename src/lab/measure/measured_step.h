@@ -79,6 +79,8 @@ class MeasuredStep {
     (void)count;
     return std::nullopt;
   }
+  // Whether something works for it while others have their turns: a loader that fetches ahead.
+  [[nodiscard]] virtual bool works_ahead() const { return false; }
   // Nothing where the phases cannot be told apart.
   [[nodiscard]] virtual std::optional<SplitIteration> run_split() { return std::nullopt; }
   // With `timed`, the time of each step of the plan too, which takes some seconds.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lab/measure/blocks.h"
+#include "lab/stats/summary.h"
 
 namespace ridgeline {
 namespace {
@@ -18,9 +19,12 @@ struct Candidate {
   MeasuredStep* step = nullptr;
   Warmup warmup;
   Stopping stopping;
-  std::int64_t iteration = 0;  // the next one
+  std::int64_t iteration = 0;               // the next one
+  std::optional<double> iteration_seconds;  // when it was warm
   std::int64_t turn = kFixedTurn;
+  bool cold_start = true;            // a turn begins with an iteration that does not count
   double turn_seconds = 0.0;         // of all its turns
+  std::int64_t queued = 0;           // iterations
   std::vector<double> measured;      // wall time
   std::vector<std::int64_t> blocks;  // of each
   std::size_t set = 0;               // candidates of the same work stop together
@@ -41,6 +45,7 @@ class Group {
     for (Candidate& candidate : candidates_) {
       guarded(candidate, [&] { warm_up(candidate); });
     }
+    settle_turns();
     run_blocks();
     for (Candidate& candidate : candidates_) {
       if (candidate.alive) guarded(candidate, [&] { finish(candidate); });
@@ -80,6 +85,7 @@ class Group {
                              .step = steps[member].get(),
                              .warmup = Warmup(options_.warmup),
                              .stopping = Stopping(options_.stopping),
+                             .iteration_seconds = {},
                              .measured = {},
                              .blocks = {},
                              .set = static_cast<std::size_t>(known - works.begin())});
@@ -128,7 +134,33 @@ class Group {
     }
     if (samples.empty()) return;
     sink_.measured(candidate.index, samples);
-    if (!options_.stopping.iterations) candidate.turn = turn_length(samples.back().wall_seconds);
+    // The last ones, in the middle: a single one may have been disturbed.
+    const std::size_t last = std::min<std::size_t>(samples.size(), 3);
+    std::vector<double> seconds;
+    for (std::size_t i = samples.size() - last; i < samples.size(); ++i) {
+      seconds.push_back(samples[i].wall_seconds);
+    }
+    candidate.iteration_seconds = median_of(seconds);
+  }
+
+  // Settled when all are warm: of those that do the same work, fixed counts go in turns of the same
+  // length, so that they share all blocks.
+  void settle_turns() {
+    const bool alone = candidates_.size() < 2;
+    for (Candidate& candidate : candidates_) {
+      if (!candidate.iteration_seconds) continue;
+      const bool lone = alone || candidate.step->works_ahead();
+      candidate.cold_start = !alone && *candidate.iteration_seconds < kColdMatters;
+      if (!options_.stopping.iterations) {
+        candidate.turn =
+            turn_length(*candidate.iteration_seconds, lone ? kLoneTurnSeconds : kSharedTurnSeconds);
+      } else if (!lone) {
+        const std::int64_t fitting = turn_length(*candidate.iteration_seconds, kFixedTurnSeconds);
+        for (Candidate& other : candidates_) {
+          if (other.set == candidate.set) other.turn = std::min(other.turn, fitting);
+        }
+      }
+    }
   }
 
   [[nodiscard]] bool wanted(const Candidate& candidate) const {
@@ -164,8 +196,7 @@ class Group {
   void take_turn(Candidate& candidate, std::int64_t block) {
     const double begin = control_.now();
     std::vector<Sample> samples;
-    // Others have used the caches since this one's last turn.
-    if (candidates_.size() > 1 && go_on_) {
+    if (candidates_.size() > 1 && candidate.cold_start && go_on_) {
       run(candidate, 1, block, SampleKind::warmup, samples, [](const Sample&) { return true; });
     }
     std::int64_t count = candidate.turn;
@@ -179,17 +210,42 @@ class Group {
           candidate.blocks.push_back(block);
           return go_on_;
         });
-    if (const auto queued = candidate.step->run_queued(kFixedTurn)) {
-      Sample sample = next_sample(candidate, block, SampleKind::queued,
-                                  static_cast<double>(kFixedTurn) * queued->wall_seconds);
-      sample.wall_seconds = queued->wall_seconds;
-      sample.device_seconds = queued->device_seconds;
-      samples.push_back(sample);
-    }
+    queue(candidate, block, samples);
     candidate.turn_seconds += control_.now() - begin;
     sink_.measured(candidate.index, samples);
     (void)candidate.stopping.after_block(candidate.measured, candidate.blocks,
                                          candidate.turn_seconds);
+  }
+
+  // As many iterations are queued as are waited for, however short the turns are.
+  void queue(Candidate& candidate, std::int64_t block, std::vector<Sample>& samples) {
+    if (candidate.queued >= static_cast<std::int64_t>(candidate.measured.size())) return;
+    if (const auto queued = candidate.step->run_queued(kQueued)) {
+      candidate.queued += kQueued;
+      Sample sample = next_sample(candidate, block, SampleKind::queued,
+                                  static_cast<double>(kQueued) * queued->wall_seconds);
+      sample.wall_seconds = queued->wall_seconds;
+      sample.device_seconds = queued->device_seconds;
+      samples.push_back(sample);
+    }
+  }
+
+  // Time for the sensors, where turns were too short for them.
+  void watch(Candidate& candidate) {
+    const double turn =
+        static_cast<double>(candidate.turn) * candidate.iteration_seconds.value_or(0.0);
+    if (candidates_.size() < 2 || turn >= options_.watch_seconds) return;
+    // Who asks for few iterations gets no long time beside them.
+    const double enough = options_.stopping.iterations
+                              ? std::min(options_.watch_seconds, candidate.turn_seconds)
+                              : options_.watch_seconds;
+    std::vector<Sample> samples;
+    const double begin = control_.now();
+    while (go_on_ && control_.now() - begin < enough) {
+      run(candidate, candidate.turn, 0, SampleKind::watched, samples,
+          [&](const Sample&) { return go_on_ && control_.now() - begin < enough; });
+    }
+    if (!samples.empty()) sink_.measured(candidate.index, samples);
   }
 
   void split(Candidate& candidate) {
@@ -218,6 +274,7 @@ class Group {
       ending.reason = StopReason::interrupted;
       ending.status = RunStatus::interrupted;
     }
+    watch(candidate);
     if (options_.split) split(candidate);
     ending.details = candidate.step->details(options_.step_times && go_on_);
     end(candidate, ending);

@@ -23,6 +23,9 @@ struct MeasureOptions {
   std::int64_t process = 0;  // which of several
   bool split = true;         // a few iterations with the phases apart
   bool step_times = true;    // the time of each step of the plan
+  // Turns of candidates side by side are too short for sensors: after them each gets so long for
+  // itself alone.
+  double watch_seconds = 0.0;
 };
 
 // How the measuring of a candidate ended.
@@ -45,7 +48,7 @@ class MeasureSink {
   virtual void prepared(std::size_t candidate, const Preparation& preparation) {
     (void)candidate, (void)preparation;
   }
-  // Of the warm-up, of a turn, or of the split pass.
+  // Of the warm-up, of a turn, of the time for sensors, or of the split pass.
   virtual void measured(std::size_t candidate, std::span<const Sample> samples) {
     (void)candidate, (void)samples;
   }

@@ -96,6 +96,8 @@ MeasuredSummary summarise(const Measured& measured) {
       case SampleKind::queued:
         queued.add(sample, sample.device_seconds);
         break;
+      case SampleKind::watched:
+        break;
       case SampleKind::split:
         forward.add(sample, sample.forward_seconds);
         backward.add(sample, sample.backward_seconds);

@@ -10,6 +10,7 @@ namespace {
 
 // Seconds; what is shorter tells nothing.
 constexpr double kShortestForEnergy = 0.05, kShortestForOverhead = 1.0;
+constexpr double kMostOf = 0.9;  // the distance of two readings
 
 }  // namespace
 
@@ -34,7 +35,7 @@ TelemetryWatch::Track& TelemetryWatch::track(std::size_t candidate) {
   for (Track& known : tracks_) {
     if (known.candidate == candidate) return known;
   }
-  tracks_.push_back({.candidate = candidate, .turns = {}, .readings = {}});
+  tracks_.push_back({.candidate = candidate, .turns = {}});
   return tracks_.back();
 }
 
@@ -50,7 +51,7 @@ void TelemetryWatch::measured(std::size_t candidate, std::span<const Sample> sam
   if (samples.empty()) return;
   Turn turn{samples.front().at_seconds, 0.0, 0};
   for (const Sample& sample : samples) {
-    const std::int64_t iterations = sample.kind == SampleKind::queued ? kFixedTurn : 1;
+    const std::int64_t iterations = sample.kind == SampleKind::queued ? kQueued : 1;
     turn.iterations += iterations;
     turn.to = std::max(turn.to,
                        sample.at_seconds + static_cast<double>(iterations) * sample.wall_seconds);
@@ -63,17 +64,19 @@ void TelemetryWatch::measured(std::size_t candidate, std::span<const Sample> sam
   } else if (!split) {
     track_of.turns.push_back(turn);
   }
+  const bool goes_on = last_ == candidate && !track_of.turns.empty();
+  const double since = goes_on ? track_of.turns.back().from : turn.from;
   last_ = candidate;
   take();
   std::vector<Reading> during;
   for (; given_ < all_.size(); ++given_) {
     const Reading& reading = all_[given_];
-    if (reading.at_seconds >= turn.from && reading.at_seconds <= turn.to) {
+    // Rates are over the time since the reading before: that must have been this candidate's.
+    if (reading.at_seconds - kMostOf / rate_hz_ >= since && reading.at_seconds <= turn.to) {
       during.push_back(reading);
     }
   }
   if (during.empty()) return;
-  track_of.readings.insert(track_of.readings.end(), during.begin(), during.end());
   next_.readings(candidate, during);
 }
 
@@ -112,12 +115,25 @@ void TelemetryWatch::add_energy(const Track& of, StepDetails& details) const {
   details.numbers["mean_power_watts"] = total / seconds;
 }
 
+// From its first turn to its last one: what happens to the machine in the turns of others happens
+// to all that are measured side by side.
+std::vector<Reading> TelemetryWatch::readings_around(const Track& of) const {
+  std::vector<Reading> around;
+  if (of.turns.empty()) return around;
+  for (const Reading& reading : all_) {
+    if (reading.at_seconds >= of.turns.front().from && reading.at_seconds <= of.turns.back().to) {
+      around.push_back(reading);
+    }
+  }
+  return around;
+}
+
 void TelemetryWatch::ended(std::size_t candidate, const Ending& ending) {
   take();
   Ending with = ending;
   const Track& of = track(candidate);
   add_energy(of, with.details);
-  for (Finding& finding : findings_of(of.readings)) {
+  for (Finding& finding : findings_of(readings_around(of))) {
     with.details.findings.push_back(std::move(finding));
   }
   const TelemetryOverhead overhead = sampler_->overhead();

@@ -40,10 +40,10 @@ class TelemetryWatch final : public MeasureSink {
   struct Track {
     std::size_t candidate = 0;
     std::vector<Turn> turns;
-    std::vector<Reading> readings;
   };
   Track& track(std::size_t candidate);
   void take();
+  [[nodiscard]] std::vector<Reading> readings_around(const Track& track) const;
   void add_energy(const Track& track, StepDetails& details) const;
 
   MeasureSink& next_;

@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::int64_t kBetweenLooks = 2;
 constexpr std::int64_t kFewest = 3;  // however long they take
+// A slow slope cannot be told from noise in a handful of iterations. So short ones are not steady
+// before there are some, or before some time has passed.
+constexpr std::int64_t kSome = 20;
+constexpr double kSomeSeconds = 0.5;
 
 }  // namespace
 
@@ -37,7 +41,7 @@ void Warmup::add(double seconds) {
     return;
   }
   const auto run = static_cast<std::int64_t>(seconds_.size());
-  steady_ = steady_end(seconds_);
+  steady_ = (run >= kSome || total_ >= kSomeSeconds) && steady_end(seconds_);
   done_ = steady_ || run >= rule_.max_samples || (total_ >= rule_.max_seconds && run >= kFewest);
 }
 

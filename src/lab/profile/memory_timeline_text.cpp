@@ -73,7 +73,7 @@ std::string share_text(std::int64_t bytes, std::int64_t total) {
 
 std::string positions_text(const MemoryTimeline& timeline, std::size_t stretches) {
   TextTable table({"step", "phase", "layer", "ops", "state", "activations", "temporaries",
-                   "workspace", "alive", ""},
+                   "workspace", "alive", "drawn"},
                   "rlllrrrrrl");
   for (const Position* position : fullest_of_stretches(timeline, stretches)) {
     const LiveBytes& live = position->live;
@@ -127,20 +127,28 @@ std::string memory_timeline_text(const MemoryTimeline& timeline, std::span<const
     text += fmt::format("{} steps; each row is the fullest of its stretch.\n",
                         timeline.positions.size());
   }
-  text += "bars: s state, a activations, t temporaries, w workspace\n\n";
+  text += fmt::format(
+      "drawn, a letter for each {}: s state (weights, gradients, optimizer, batch), a activations, "
+      "t temporaries, w workspace\n\n",
+      bytes_text(std::max<std::int64_t>(timeline.peak_bytes / kBarWidth, 1)));
   text += peak_text(timeline, options.most);
   text += fmt::format(
-      "\nplanned: state {} + scratch arena {} = {}; alive in scratch at most {}, "
-      "gaps {} ({})\n",
+      "\nplanned: state {} + scratch arena {} = {}; of the arena at most {} are alive at once, "
+      "{} ({}) lie in gaps between them\n",
       bytes_text(timeline.state_bytes), bytes_text(timeline.scratch_bytes),
       bytes_text(timeline.state_bytes + timeline.scratch_bytes),
       bytes_text(timeline.scratch_live_bytes), bytes_text(timeline.gap_bytes()),
       share_text(timeline.gap_bytes(), timeline.scratch_bytes));
   const std::vector<MeasuredMemory> measured = measured_memory(readings);
   for (const MeasuredMemory& memory : measured) {
-    text += fmt::format("measured: {} {}: {} to {} over {} readings\n", memory.device,
-                        memory.sensor, bytes_text(std::llround(memory.low)),
-                        bytes_text(std::llround(memory.high)), memory.readings);
+    const bool process = memory.sensor == "rss_bytes";
+    const std::string low = bytes_text(std::llround(memory.low));
+    const std::string high = bytes_text(std::llround(memory.high));
+    text += fmt::format(
+        "measured: {}: {} in {} reading{}{}\n",
+        process ? "resident memory of the whole process" : memory.device + " " + memory.sensor,
+        low == high ? low : low + " to " + high, memory.readings, memory.readings == 1 ? "" : "s",
+        process ? ", program, libraries and data with it" : "");
   }
   if (measured.empty()) text += "measured: n/a (no reading of memory)\n";
   return text;

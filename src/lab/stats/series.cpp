@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "lab/stats/distributions.h"
 #include "lab/stats/summary.h"
+#include "lab/stats/trend.h"
 
 namespace ridgeline {
 namespace {
@@ -173,21 +174,13 @@ std::optional<Drift> find_drift(std::span<const double> samples) {
     const std::size_t begin = p * n / parts, end = (p + 1) * n / parts;
     medians.push_back(median_of(samples.subspan(begin, end - begin)));
   }
-  double rises = 0.0;
-  for (std::size_t i = 0; i < parts; ++i) {
-    for (std::size_t j = i + 1; j < parts; ++j) {
-      rises += medians[j] > medians[i] ? 1.0 : medians[j] < medians[i] ? -1.0 : 0.0;
-    }
-  }
-  const auto count = static_cast<double>(parts);
-  const double deviation = std::sqrt(count * (count - 1.0) * (2.0 * count + 5.0) / 18.0);
-  const double z = std::max(std::abs(rises) - 1.0, 0.0) / deviation;
+  const Trend trend = trend_of(medians);
   Drift drift;
-  drift.chance = std::erfc(z / std::numbers::sqrt2);
+  drift.chance = trend.chance;
   drift.first = median_of(samples.first(n / 4));
   drift.last = median_of(samples.last(n / 4));
   drift.change = drift.last / drift.first - 1.0;
-  const bool same_way = (rises > 0.0) == (drift.change > 0.0);
+  const bool same_way = (trend.rises > 0.0) == (drift.change > 0.0);
   if (drift.chance > 0.001 || !same_way || std::abs(drift.change) < 0.03) return std::nullopt;
   return drift;
 }

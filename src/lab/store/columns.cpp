@@ -81,8 +81,8 @@ constexpr std::array kSamples = {
     Column{"block", integer, "", "The turn in which it was measured"},
     Column{"iteration", integer, "", "Within the process, from 0; warm-up counted"},
     Column{"kind", text, "",
-           "`warmup`, `measured`, `split`: phases waited for one by one, or `queued`: the mean of "
-           "some that were not waited for one by one"},
+           "`warmup`, `measured`, `split`: phases waited for one by one, `queued`: the mean of "
+           "some that were not waited for one by one, or `watched`: for the sensors alone"},
     Column{"at_seconds", real, "s", "Since the run began"},
     Column{"wall_seconds", real, "s", "One iteration, synchronised, by the host's clock"},
     Column{"device_seconds", real, "s", "The same by the device's own clock"},

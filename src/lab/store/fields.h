@@ -15,8 +15,8 @@ namespace ridgeline {
 
 inline constexpr std::array<std::string_view, 4> kRunStatusNames = {"running", "complete",
                                                                     "interrupted", "failed"};
-inline constexpr std::array<std::string_view, 4> kSampleKindNames = {"warmup", "measured", "split",
-                                                                     "queued"};
+inline constexpr std::array<std::string_view, 5> kSampleKindNames = {"warmup", "measured", "split",
+                                                                     "queued", "watched"};
 
 inline constexpr std::array<std::string_view, 4> kItemStatusNames = {"waiting", "done", "left out",
                                                                      "failed"};

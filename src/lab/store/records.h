@@ -76,8 +76,9 @@ struct RunRecord {
   std::map<std::string, std::string> notes;
 };
 
-// `queued`: iterations that were not waited for one by one, their mean as one sample.
-enum class SampleKind { warmup, measured, split, queued };
+// `queued`: iterations that were not waited for one by one, their mean as one sample. `watched`:
+// after the turns, for the sensors, with nobody else in between.
+enum class SampleKind { warmup, measured, split, queued, watched };
 
 // One iteration. `wall_seconds` is synchronised time by the host's clock.
 struct Sample {

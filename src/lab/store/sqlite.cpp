@@ -110,10 +110,11 @@ void Statement::reset() { (void)sqlite3_reset(statement_); }
 const std::string& Statement::file() const { return connection_->name(); }
 
 Connection::Connection(const fs::path& path, Access access) : name_(path.string()) {
-  const int flags = access == Access::read    ? SQLITE_OPEN_READONLY
-                    : access == Access::write ? SQLITE_OPEN_READWRITE
-                                              : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  open(uri_of(path, ""), flags);
+  // Readers open for writing too, where they may: whoever closes last then brings the log home and
+  // removes it, and nobody else can.
+  open(uri_of(path, ""), access == Access::write_or_create
+                             ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                             : SQLITE_OPEN_READWRITE);
   try {
     if (access == Access::read) {
       // A log in a folder that we may not write cannot be joined; without a log there is nothing
@@ -123,10 +124,11 @@ Connection::Connection(const fs::path& path, Access access) : name_(path.string(
       const bool unreachable = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
       if (unreachable && !has_log(path)) {
         close();
-        open(uri_of(path, "?immutable=1"), flags);
+        open(uri_of(path, "?immutable=1"), SQLITE_OPEN_READONLY);
       } else if (code != SQLITE_OK) {
         raise(code);
       }
+      execute("PRAGMA query_only = ON");
     } else if (sqlite3_db_readonly(handle_, "main") == 1) {
       fail("{}: cannot be written: the file or its folder is read-only", name_);
     }

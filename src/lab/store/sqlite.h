@@ -48,6 +48,8 @@ class Statement {
   sqlite3_stmt* statement_ = nullptr;
 };
 
+// `read` changes no row; on closing it may move rows that a writer has left in its log to their
+// place, as every connection does that closes last.
 enum class Access { read, write, write_or_create };
 
 class Connection {

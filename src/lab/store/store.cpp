@@ -244,6 +244,19 @@ void Store::put(std::span<const StudyItemRecord> items) {
   transaction.commit();
 }
 
+void Store::remove_items(const std::string& study, std::span<const std::string> keys) {
+  sqlite::Connection& connection = *database_->connection;
+  sqlite::Transaction transaction(connection);
+  sqlite::Statement& statement =
+      connection.prepared("DELETE FROM \"study_items\" WHERE \"study\" = ? AND \"key\" = ?");
+  for (const std::string& key : keys) {
+    statement.bind(1, std::string_view(study));
+    statement.bind(2, std::string_view(key));
+    statement.run();
+  }
+  transaction.commit();
+}
+
 void Store::finish(RunId run, RunStatus status, const std::string& error,
                    const std::map<std::string, double>& numbers,
                    const std::map<std::string, std::string>& notes) {

@@ -54,6 +54,8 @@ class Store {
   // Studies by their uuid, items by study and key: new ones are added, known ones replaced.
   void put(const StudyRecord& study);
   void put(std::span<const StudyItemRecord> items);
+  // Items that a study does not have any more; their runs stay.
+  void remove_items(const std::string& study, std::span<const std::string> keys);
   // Times the end. Numbers and notes come to those that the run has, or replace them.
   void finish(RunId run, RunStatus status, const std::string& error,
               const std::map<std::string, double>& numbers,

@@ -43,32 +43,40 @@ std::string value_text(const Reading& reading) {
 
 }  // namespace
 
-std::string sensors_text() {
+SensorState read_sensors() {
   const std::unique_ptr<SensorSource> source = all_sensors();
-  std::vector<Reading> first, second;
+  SensorState state;
+  std::vector<Reading> first;
   source->read(first);
   std::this_thread::sleep_for(kBetween);
-  source->read(second);
+  source->read(state.readings);
   // Costly sensors are not read twice so soon: what the first reading had stays.
   for (Reading& reading : first) {
     bool again = false;
-    for (const Reading& newer : second) {
+    for (const Reading& newer : state.readings) {
       again = again || (newer.device == reading.device && newer.sensor == reading.sensor);
     }
-    if (!again) second.push_back(std::move(reading));
+    if (!again) state.readings.push_back(std::move(reading));
   }
+  state.missing = source->missing();
+  for (const nvml::NamedDevice& device : nvml::devices()) {
+    if (device.handle == nullptr) continue;
+    state.gpus.push_back(
+        fmt::format("{}: {}", device.name, gpu_description(nvml::library(), device.handle)));
+  }
+  return state;
+}
+
+std::string sensors_text(const SensorState& state) {
   TextTable table({"device", "sensor", "now", "why not"}, "llrl");
-  for (const Reading& reading : second) {
+  for (const Reading& reading : state.readings) {
     table.add_row({reading.device, reading.sensor, value_text(reading), ""});
   }
-  for (const MissingSensor& sensor : source->missing()) {
+  for (const MissingSensor& sensor : state.missing) {
     table.add_row({sensor.device, sensor.sensor, "n/a", sensor.reason});
   }
   std::string text = table.text();
-  for (const nvml::NamedDevice& device : nvml::devices()) {
-    if (device.handle == nullptr) continue;
-    text += fmt::format("{}: {}\n", device.name, gpu_description(nvml::library(), device.handle));
-  }
+  for (const std::string& gpu : state.gpus) text += gpu + '\n';
   return text;
 }
 

@@ -90,8 +90,15 @@ struct SensorSummary {
 // In the order in which the sensors first appear.
 [[nodiscard]] std::vector<SensorSummary> summaries_of(const std::vector<Reading>& readings);
 
-// A table of all sensors: what each reads now, or "n/a" and why. Takes a short time, since rates
-// need two readings.
-[[nodiscard]] std::string sensors_text();
+// All sensors of this machine: what each reads now, or why it cannot be read. Takes a quarter of a
+// second, since rates need two readings.
+struct SensorState {
+  std::vector<Reading> readings;
+  std::vector<MissingSensor> missing;
+  std::vector<std::string> gpus;  // what each is, with its limits
+};
+[[nodiscard]] SensorState read_sensors();
+// As a table, "n/a" and the reason for what is missing.
+[[nodiscard]] std::string sensors_text(const SensorState& state);
 
 }  // namespace ridgeline

@@ -45,16 +45,6 @@ double rank_correlation(std::span<const TrendPoint> points) {
 
 }  // namespace
 
-Estimate ratio_of(const Estimate& a, const Estimate& b) {
-  Estimate ratio;
-  ratio.value = a.value / b.value;
-  ratio.samples = std::min(a.samples, b.samples);
-  const auto reach = [](double x, double y) { return std::hypot(std::log(x), std::log(y)); };
-  ratio.low = ratio.value * std::exp(-reach(a.low / a.value, b.high / b.value));
-  ratio.high = ratio.value * std::exp(reach(a.high / a.value, b.low / b.value));
-  return ratio;
-}
-
 Estimate geometric_mean(std::span<const double> values) {
   ensure(!values.empty(), "a mean needs values");
   double sum = 0.0;

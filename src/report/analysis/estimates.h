@@ -9,9 +9,6 @@
 
 namespace ridgeline::report {
 
-// a / b of two that do not depend on each other: relative distances to the ends add as squares.
-[[nodiscard]] Estimate ratio_of(const Estimate& a, const Estimate& b);
-
 // The geometric mean with an interval of 95% by a bootstrap over the values; of fewer than three,
 // which tell nothing of their spread, the range. REQUIRES: positive values, at least one.
 [[nodiscard]] Estimate geometric_mean(std::span<const double> values);

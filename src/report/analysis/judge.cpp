@@ -120,11 +120,11 @@ std::string axis_words(const std::string& axis) {
 
 std::string axis_value(const std::string& axis, double value) {
   if (axis == "training_flops") return rate_words(value, "FLOP") + " a sample";
-  if (axis == "parameters") return number_text(value) + " parameters";
-  if (axis == "samples") return number_text(value, 6) + " samples";
+  if (axis == "parameters") return plain_text(value) + " parameters";
+  if (axis == "samples") return plain_text(value) + " samples";
   std::string words = axis;
   std::replace(words.begin(), words.end(), '_', ' ');
-  return words + " " + number_text(value, 6);
+  return words + " " + plain_text(value);
 }
 
 Judgement judge(const Data& data, Ratios& ratios, const StudyView& study,

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "lab/stats/distributions.h"
 #include "report/analysis/judging.h"
+#include "report/analysis/places.h"
 #include "report/flags.h"
 
 namespace ridgeline::report {
@@ -27,6 +28,7 @@ struct BoundRun {
   Bound bound = Bound::unknown;
   std::string name;    // of the bound
   double share = 1.0;  // of the time
+  bool far = false;    // from every roof
 };
 
 // From the roofline, or of a training, whose steps are not timed, from its waiting for data: the
@@ -35,6 +37,12 @@ struct BoundRun {
 std::optional<BoundRun> bound_of(const JudgeInput& input, const RunView& run) {
   const std::optional<RooflinePoint> point = input.data.point(run);
   if (point && point->bound != Bound::unknown) {
+    if (is_far_from_roofs(*point)) {
+      return BoundRun{&run, Bound::unknown,
+                      fmt::format("{} of its nearest roof, {},", percent_text(*point->efficiency()),
+                                  point->bound_text()),
+                      point->bound_share, true};
+    }
     return BoundRun{&run, point->bound, point->bound_text(), point->bound_share};
   }
   const std::optional<double> waits = wait_share(run);
@@ -61,7 +69,7 @@ Answer judge_bound(const JudgeInput& input) {
     if (!fits(input.data, *run, input.hypothesis.than)) continue;
     const std::optional<BoundRun> found = bound_of(input, *run);
     if (!found) continue;
-    if (found->share < kMostOfTheTime) {
+    if (found->share < kMostOfTheTime || (found->bound == Bound::unknown && found->far)) {
       mixed.push_back(*found);
     } else if (name_of(found->bound) == input.hypothesis.of) {
       by_it.push_back(*found);
@@ -89,7 +97,7 @@ Answer judge_bound(const JudgeInput& input) {
     text.add(more);
   };
   tell("Bound by something else: ", by_other);
-  tell("By nothing for most of the time: ", mixed);
+  tell("By nothing that has a roof, or not for most of the time: ", mixed);
   answer.outcome = !by_other.empty() ? Outcome::not_confirmed
                    : !mixed.empty()  ? Outcome::undecided
                                      : Outcome::confirmed;

@@ -88,8 +88,8 @@ void tell_range(Prose& text, const JudgeInput& input, const std::vector<Ratio>& 
   if (ratios.size() < 3) return;
   std::vector<double> values;
   for (const Ratio& ratio : ratios) values.push_back(ratio.speedup);
-  text.say(fmt::format("; geometric mean {}×, over the {} kinds of work",
-                       estimate_text(geometric_mean(values)), ratios.size()));
+  text.say(fmt::format("; geometric mean {} over the {} kinds of work",
+                       times_text(geometric_mean(values)), ratios.size()));
 }
 
 Answer faster_on(const JudgeInput& input, const SpeedupLine& line) {
@@ -145,7 +145,7 @@ Answer varies_on(const JudgeInput& input, const SpeedupLine& line) {
     text.say("the speed-ups differ beyond their intervals, ");
   } else if (most->high < (1.0 + kAlike) * least->low) {
     answer.outcome = Outcome::not_confirmed;
-    text.say(fmt::format("all speed-ups lie within {} of each other, ", percent_text(kAlike)));
+    text.say(fmt::format("all speed-ups lie within {} of each other, ", limit_text(kAlike)));
   } else {
     text.say("the intervals of the smallest and the largest speed-up do not tell them apart, ");
   }
@@ -234,11 +234,8 @@ Answer judge_speedup_grows(const JudgeInput& input) {
     }
     growing.push_back(std::move(made));
   }
-  return judge_growth(growing, axis, "the speed-up", [](const Estimate& value) {
-    if (value.low >= value.high) return number_text(value.value) + "×";
-    return fmt::format("{}× [{}–{}]", number_text(value.value), number_text(value.low),
-                       number_text(value.high));
-  });
+  return judge_growth(growing, axis, "the speed-up",
+                      [](const Estimate& value) { return times_text(value); });
 }
 
 }  // namespace ridgeline::report

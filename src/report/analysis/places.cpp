@@ -34,6 +34,11 @@ std::string place_text(const Data& data, const Place& place) {
   return data.machines().size() < 2 ? place.device : machine + " " + place.device;
 }
 
+bool is_far_from_roofs(const RooflinePoint& point) {
+  const bool roof = point.bound == Bound::memory || point.bound == Bound::compute;
+  return roof && point.efficiency().value_or(0.0) < kFarFromRoofs;
+}
+
 const RunView* fastest_of(const std::vector<const RunView*>& runs) {
   const RunView* best = nullptr;
   for (const RunView* run : runs) {

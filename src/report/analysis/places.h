@@ -25,6 +25,10 @@ struct Place {
 // there is one machine.
 [[nodiscard]] std::string place_text(const Data& data, const Place& place);
 
+// Below this share of the nearest roof it is not the roof that limits a run.
+inline constexpr double kFarFromRoofs = 0.10;
+[[nodiscard]] bool is_far_from_roofs(const RooflinePoint& point);
+
 // The fastest of runs of the same work.
 [[nodiscard]] const RunView* fastest_of(const std::vector<const RunView*>& runs);
 

@@ -1,7 +1,9 @@
 #include "report/analysis/prose.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -61,6 +63,14 @@ std::string percent_text(double share) {
   return number_text(percent, std::abs(percent) < 10.0 ? 2 : 3) + "%";
 }
 
+std::string limit_text(double share) { return fmt::format("{:g}%", 100.0 * share); }
+
+std::string plain_text(double value) {
+  return std::floor(value) == value && std::abs(value) < 1e15
+             ? count_text(static_cast<std::int64_t>(value))
+             : number_text(value);
+}
+
 namespace {
 
 // The prefix under which the number has one to three digits before the point.
@@ -114,7 +124,7 @@ std::string aspect(const RunView& run, std::string_view name) {
   if (name == "image") return work.image;
   if (name == "optimizer") return work.optimizer;
   if (name == "learning rate") {
-    return run.learning_rate ? "lr " + number_text(*run.learning_rate) : std::string{};
+    return run.learning_rate ? fmt::format("lr {:g}", *run.learning_rate) : std::string{};
   }
   if (name == "data") return work.data;
   if (name == "samples") return fmt::format("{} samples", count_text(work.data_samples));
@@ -124,11 +134,19 @@ std::string aspect(const RunView& run, std::string_view name) {
 }  // namespace
 
 Wording::Wording(const std::vector<const RunView*>& among) {
-  for (const char* name : {"kind", "settings", "batch", "image", "optimizer", "learning rate",
+  // What has been said of each run so far; runs that share it are not told apart yet.
+  std::map<const RunView*, std::string> said;
+  for (const RunView* run : among) said[run] = run->run.work.model;
+  for (const char* name : {"kind", "settings", "batch", "learning rate", "image", "optimizer",
                            "data", "samples", "variant"}) {
-    std::set<std::string> values;
-    for (const RunView* run : among) values.insert(aspect(*run, name));
-    if (values.size() > 1) axes_.emplace_back(name);
+    std::map<std::string, std::set<std::string>> values;
+    for (const auto& [run, words] : said) values[words].insert(aspect(*run, name));
+    if (std::none_of(values.begin(), values.end(),
+                     [](const auto& entry) { return entry.second.size() > 1; })) {
+      continue;
+    }
+    axes_.emplace_back(name);
+    for (auto& [run, words] : said) words += "|" + aspect(*run, name);
   }
 }
 

@@ -37,7 +37,10 @@ using Sentence = std::optional<Prose>;
 [[nodiscard]] std::string estimate_text(const Estimate& estimate);
 // The same with the unit behind: "1,107 [1,098–1,115] img/s".
 [[nodiscard]] std::string estimate_text(const Estimate& estimate, const std::string& unit);
-[[nodiscard]] std::string percent_text(double share);                  // "34%", "3.4%"
+[[nodiscard]] std::string percent_text(double share);  // "34.1%", "3.4%"
+[[nodiscard]] std::string limit_text(double share);    // of a limit that is exact: "10%"
+// As counts are written where it is whole: "1,980"; else with three digits.
+[[nodiscard]] std::string plain_text(double value);
 [[nodiscard]] std::string bytes_words(double bytes);                   // "1.2 GB": powers of ten
 [[nodiscard]] std::string rate_words(double value, const char* unit);  // "110 GFLOP/s"
 // "a", "a and b", "a, b and c"; beyond `most`: "a, b and 4 more".
@@ -48,8 +51,8 @@ using Sentence = std::optional<Prose>;
 // "Three of them" begins a sentence: the first letter in upper case.
 [[nodiscard]] std::string sentence_case(std::string text);
 
-// What a run computed, in words that tell it from the others of `among`: the model always, batch,
-// image, options of the model and the like where they differ there.
+// What a run computed, in as few words as tell it from others of `among` with the same model: its
+// batch where that differs, the image where that still leaves two alike, and so on.
 class Wording {
  public:
   explicit Wording(const std::vector<const RunView*>& among);

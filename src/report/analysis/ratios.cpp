@@ -155,7 +155,12 @@ std::optional<Ratio> Ratios::of(const RunView& run, const RunView& than) {
 }
 
 std::string times_text(const Ratio& ratio) {
-  return fmt::format("{}× [{}–{}]", number_text(ratio.speedup), number_text(ratio.low),
+  return times_text(Estimate{ratio.speedup, ratio.low, ratio.high, 0});
+}
+
+std::string times_text(const Estimate& ratio) {
+  if (ratio.low >= ratio.high) return number_text(ratio.value) + "×";
+  return fmt::format("{}× [{}–{}]", number_text(ratio.value), number_text(ratio.low),
                      number_text(ratio.high));
 }
 

@@ -58,6 +58,7 @@ class Ratios {
 
 // "2.31× [2.28–2.34]"
 [[nodiscard]] std::string times_text(const Ratio& ratio);
+[[nodiscard]] std::string times_text(const Estimate& ratio);  // without an interval: "2.31×"
 
 // Of each place and work the newest run, in the order of the runs.
 [[nodiscard]] std::vector<const RunView*> newest_of(const std::vector<const RunView*>& runs);

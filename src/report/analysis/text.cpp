@@ -4,8 +4,14 @@ namespace ridgeline::report {
 
 TextInput text_input(const Data& data, Ratios& ratios, const std::vector<const RunView*>& runs) {
   std::vector<const RunView*> newest = newest_of(runs);
+  std::vector<const RunView*> timed = newest;
+  std::erase_if(timed, [](const RunView* run) { return run->run.command == "profile"; });
   Wording wording(newest);
-  return {.data = data, .ratios = ratios, .runs = std::move(newest), .wording = std::move(wording)};
+  return {.data = data,
+          .ratios = ratios,
+          .runs = std::move(newest),
+          .timed = std::move(timed),
+          .wording = std::move(wording)};
 }
 
 std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios,

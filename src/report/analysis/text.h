@@ -14,6 +14,8 @@ struct TextInput {
   const Data& data;
   Ratios& ratios;
   std::vector<const RunView*> runs;  // the newest of each place and work
+  // The same without profiles, whose iterations are few and disturbed by being watched.
+  std::vector<const RunView*> timed;
   Wording wording;
 };
 [[nodiscard]] TextInput text_input(const Data& data, Ratios& ratios,

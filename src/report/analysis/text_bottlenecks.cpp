@@ -16,9 +16,18 @@ struct Placed {
   RooflinePoint point;
 };
 
+// A profile stands in only where nothing else measured the same there.
+bool is_needed(const TextInput& input, const RunView& run) {
+  return run.run.command != "profile" ||
+         std::none_of(input.timed.begin(), input.timed.end(), [&](const RunView* other) {
+           return same_place(*other, run) && other->run.work == run.run.work;
+         });
+}
+
 std::vector<Placed> placed_runs(const TextInput& input) {
   std::vector<Placed> found;
   for (const RunView* run : input.runs) {
+    if (!is_needed(input, *run)) continue;
     const std::optional<RooflinePoint> point = input.data.point(*run);
     // Above a roof nothing is known but that something is wrong.
     if (!point || point->bound == Bound::unknown || !point->efficiency()) continue;
@@ -28,20 +37,21 @@ std::vector<Placed> placed_runs(const TextInput& input) {
   return found;
 }
 
-std::string bound_words(Bound bound) {
-  switch (bound) {
-    case Bound::memory:
-      return "memory bandwidth";
-    case Bound::compute:
-      return "computing";
+// What holds a run back in first place: a roof that it comes near to, or what keeps it from there.
+std::string limit_of(const Placed& placed) {
+  switch (placed.point.bound) {
     case Bound::launch:
       return "starting kernels";
     case Bound::data:
       return "waiting for data";
-    case Bound::unknown:
+    case Bound::memory:
+    case Bound::compute:
       break;
+    case Bound::unknown:
+      return "nothing known";
   }
-  return "nothing known";
+  if (is_far_from_roofs(placed.point)) return "none of the roofs";
+  return placed.point.bound == Bound::memory ? "memory bandwidth" : "computing";
 }
 
 std::string run_words(const TextInput& input, const RunView& run) {
@@ -51,35 +61,39 @@ std::string run_words(const TextInput& input, const RunView& run) {
 
 Sentence bounds_sentence(const TextInput& input, const std::vector<Placed>& placed) {
   if (placed.empty()) return std::nullopt;
-  std::map<Bound, std::vector<const RunView*>> bounds;
-  for (const Placed& each : placed) bounds[each.point.bound].push_back(each.run);
+  std::map<std::string, std::vector<const RunView*>> limits;
+  for (const Placed& each : placed) limits[limit_of(each)].push_back(each.run);
   Prose text;
   if (placed.size() == 1) {
     const RooflinePoint& point = placed.front().point;
     text.say(run_words(input, *placed.front().run), {placed.front().run->run.id});
     text.say(
-        fmt::format(" is bound by {} for {} of its time and reaches {} of what its roofs "
+        fmt::format(" is limited by {} for {} of its time and reaches {} of what its roofs "
                     "allow.",
-                    bound_words(point.bound), percent_text(point.bound_share),
+                    limit_of(placed.front()), percent_text(point.bound_share),
                     percent_text(*point.efficiency())));
     return text;
   }
-  if (bounds.size() == 1) {
-    text.say("All ");
-    text.say(count_words(placed.size(), "run"), ids_of(bounds.begin()->second));
-    text.say(fmt::format(" under known roofs are bound by {} for the largest part of their time.",
-                         bound_words(bounds.begin()->first)));
-    return text;
-  }
-  text.say(fmt::format("Of {} under known roofs, ", count_words(placed.size(), "run")));
+  text.say(limits.size() == 1 ? "All " : "Of ");
+  text.say(fmt::format("{} under known roofs", count_words(placed.size(), "run")),
+           limits.size() == 1 ? ids_of(limits.begin()->second) : std::vector<RunId>{});
+  text.say(limits.size() == 1 ? " are limited by " : ", ");
   std::size_t told = 0;
-  for (const auto& [bound, runs] : bounds) {
-    if (told > 0) text.say(told + 1 == bounds.size() ? " and " : ", ");
-    text.say(fmt::format("{}", runs.size()), ids_of(runs));
-    text.say(fmt::format(" {} bound by {}", runs.size() == 1 ? "is" : "are", bound_words(bound)));
+  for (const auto& [limit, runs] : limits) {
+    if (limits.size() > 1) {
+      text.say(told == 0 ? "" : told + 1 == limits.size() ? " and " : ", ");
+      text.say(fmt::format("{}", runs.size()), ids_of(runs));
+      text.say(told > 0 ? " by " : runs.size() == 1 ? " is limited by " : " are limited by ");
+    }
+    text.say(limit);
     ++told;
   }
-  text.say(", each for the largest part of its time.");
+  text.say(" for the largest part of the time");
+  if (limits.contains("none of the roofs")) {
+    text.say(fmt::format(" (none of the roofs: less than {} of the nearest is reached)",
+                         limit_text(kFarFromRoofs)));
+  }
+  text.say(".");
   return text;
 }
 
@@ -167,7 +181,7 @@ Sentence data_sentence(const TextInput& input) {
   text.say(
       fmt::format(" for data for more than {} of the time, {} the longest with {}: there the "
                   "loader sets the speed, not the device.",
-                  percent_text(kLoaderShare), run_words(input, *longest), most));
+                  limit_text(kLoaderShare), run_words(input, *longest), most));
   return text;
 }
 

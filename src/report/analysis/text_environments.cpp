@@ -13,18 +13,21 @@ namespace {
 
 std::vector<RunId> runs_of(const Ratio& ratio) { return {ratio.of->run.id, ratio.than->run.id}; }
 
-const Ratio& least_of(const std::vector<Ratio>& ratios) {
-  return *std::min_element(ratios.begin(), ratios.end(),
-                           [](const Ratio& a, const Ratio& b) { return a.speedup < b.speedup; });
-}
-const Ratio& most_of(const std::vector<Ratio>& ratios) {
-  return *std::max_element(ratios.begin(), ratios.end(),
-                           [](const Ratio& a, const Ratio& b) { return a.speedup < b.speedup; });
+// Those with this verdict, the smallest speed-up first.
+std::vector<Ratio> with(const std::vector<Ratio>& ratios, Verdict verdict) {
+  std::vector<Ratio> found;
+  for (const Ratio& ratio : ratios) {
+    if (ratio.verdict == verdict) found.push_back(ratio);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Ratio& a, const Ratio& b) { return a.speedup < b.speedup; });
+  return found;
 }
 
-std::size_t count_of(const std::vector<Ratio>& ratios, Verdict verdict) {
-  return static_cast<std::size_t>(std::count_if(
-      ratios.begin(), ratios.end(), [&](const Ratio& each) { return each.verdict == verdict; }));
+// "all 3", "both", "2 of 3"
+std::string part_words(std::size_t part, std::size_t all) {
+  if (part < all) return fmt::format("{} of {}", part, all);
+  return all == 2 ? "both" : fmt::format("all {}", all);
 }
 
 // Between two devices: for each work that both did, the fastest of each against the other.
@@ -35,7 +38,7 @@ struct DevicePair {
 
 std::vector<DevicePair> device_pairs(const TextInput& input) {
   std::map<std::pair<Place, Place>, std::vector<Ratio>> pairs;
-  for (const auto& alike : by_work(input.runs)) {
+  for (const auto& alike : by_work(input.timed)) {
     std::map<Place, std::vector<const RunView*>> places;
     for (const RunView* run : alike) places[place_of(*run)].push_back(run);
     for (const auto& [a, runs_a] : places) {
@@ -81,18 +84,24 @@ Sentence pair_sentence(const TextInput& input, const DevicePair& pair) {
     text.say(fmt::format(" ({} against {}).", ratio.of->executor(), ratio.than->executor()));
     return text;
   }
-  const std::size_t faster = count_of(pair.ratios, Verdict::faster),
-                    slower = count_of(pair.ratios, Verdict::slower);
-  if (faster == 0) return std::nullopt;
-  const Ratio &least = least_of(pair.ratios), &most = most_of(pair.ratios);
-  text.say(faster == pair.ratios.size()
-               ? fmt::format("Whatever both did, {} is faster than {}: from ", fast, slow)
-               : fmt::format("{} is faster than {} for {} of {} kinds of work{}: from ", fast, slow,
-                             faster, pair.ratios.size(),
-                             slower > 0 ? fmt::format(" and slower for {}", slower) : ""));
-  text.say(ratio_words(input, least), runs_of(least));
-  text.say(" to ");
-  text.say(ratio_words(input, most), runs_of(most));
+  const std::vector<Ratio> faster = with(pair.ratios, Verdict::faster),
+                           slower = with(pair.ratios, Verdict::slower);
+  if (faster.empty()) return std::nullopt;
+  text.say(
+      fmt::format("{} is faster than {} for {} that both did: ", fast, slow,
+                  faster.size() == pair.ratios.size()
+                      ? fmt::format("each of the {} kinds of work", faster.size())
+                      : fmt::format("{} of {} kinds of work", faster.size(), pair.ratios.size())));
+  text.say((faster.size() > 1 ? "from " : "") + ratio_words(input, faster.front()),
+           runs_of(faster.front()));
+  if (faster.size() > 1) {
+    text.say(" to ");
+    text.say(ratio_words(input, faster.back()), runs_of(faster.back()));
+  }
+  if (!slower.empty()) {
+    text.say(fmt::format("; it is slower for {}, down to ", slower.size()));
+    text.say(ratio_words(input, slower.front()), runs_of(slower.front()));
+  }
   text.say(".");
   return text;
 }
@@ -128,9 +137,10 @@ Sentence ceiling_sentence(const TextInput& input, const DevicePair& pair) {
     for (const RunId run : runs_of(*ratio)) runs.push_back(run);
     names.push_back(input.wording.work(*ratio->of));
   }
-  text.say("; less than either of them is gained by ");
-  text.say(list_text(names, 4), runs);
-  text.say(": not its hardware alone decides there.");
+  text.say("; ");
+  text.say(list_text(names, 3), runs);
+  text.say(fmt::format(" {} less than either: these ceilings alone do not explain it.",
+                       names.size() == 1 ? "gains" : "gain"));
   return text;
 }
 
@@ -177,31 +187,32 @@ Sentence contest_sentence(const TextInput& input, const Place& place, const Cont
   bool first = true, shown = false;
   const std::string where = place_text(input.data, place);
   for (const auto& [executor, ratios] : contest.others) {
-    const std::size_t faster = count_of(ratios, Verdict::faster),
-                      slower = count_of(ratios, Verdict::slower);
-    if (faster + slower == 0) continue;
+    const std::vector<Ratio> faster = with(ratios, Verdict::faster),
+                             slower = with(ratios, Verdict::slower);
+    if (faster.empty() && slower.empty()) continue;
     shown = true;
-    const Ratio &least = least_of(ratios), &most = most_of(ratios);
-    text.say(first ? fmt::format("On {}, {} ", where, contest.leader) : std::string("; "));
+    text.say(first ? fmt::format("On {}, {} is ", where, contest.leader) : std::string("; it is "));
     first = false;
     if (ratios.size() == 1) {
-      text.say(fmt::format("is {} as fast as {} for {}", times_text(least), executor,
-                           input.wording.work(*least.of)),
-               runs_of(least));
+      const Ratio& one = ratios.front();
+      text.say(fmt::format("{} as fast as {} for {}", times_text(one), executor,
+                           input.wording.work(*one.of)),
+               runs_of(one));
       continue;
     }
-    if (faster == 0) {
-      text.say(
-          fmt::format("is faster than {} for none of {} kinds of work", executor, ratios.size()));
-    } else {
-      text.say(fmt::format("is faster than {} for {} of {} kinds of work (", executor, faster,
-                           ratios.size()));
-      text.say("up to " + ratio_words(input, most), runs_of(most));
+    text.say(fmt::format("faster than {} for {} kinds of work", executor,
+                         faster.empty() ? fmt::format("none of {}", ratios.size())
+                                        : part_words(faster.size(), ratios.size())));
+    if (!faster.empty()) {
+      text.say(" (");
+      text.say((faster.size() > 1 ? "up to " : "") + ratio_words(input, faster.back()),
+               runs_of(faster.back()));
       text.say(")");
     }
-    if (slower > 0) {
-      text.say(fmt::format(" and slower for {} (", slower));
-      text.say(ratio_words(input, least), runs_of(least));
+    if (!slower.empty()) {
+      text.say(fmt::format(" and slower for {} (", slower.size()));
+      text.say((slower.size() > 1 ? "down to " : "") + ratio_words(input, slower.front()),
+               runs_of(slower.front()));
       text.say(")");
     }
   }
@@ -223,7 +234,7 @@ std::vector<Sentence> environment_impact(const TextInput& input) {
 
 std::vector<Sentence> executor_differences(const TextInput& input) {
   std::map<Place, std::vector<const RunView*>> places;
-  for (const RunView* run : input.runs) places[place_of(*run)].push_back(run);
+  for (const RunView* run : input.timed) places[place_of(*run)].push_back(run);
   std::vector<Sentence> sentences;
   for (const auto& [place, runs] : places) {
     sentences.push_back(contest_sentence(input, place, contest_on(input, by_work(runs))));

@@ -26,23 +26,24 @@ std::string run_words(const TextInput& input, const RunView& run) {
 Sentence range_sentence(const TextInput& input, const std::vector<Learned>& trainings) {
   const auto less = [](const Learned& a, const Learned& b) { return a.accuracy < b.accuracy; };
   const auto [least, most] = std::minmax_element(trainings.begin(), trainings.end(), less);
-  const auto tell = [&](Prose& text, const Learned& learned) {
-    text.say(fmt::format("{} after {} ({})", percent_text(learned.accuracy),
-                         count_words(learned.run->epochs.size(), "epoch"),
-                         run_words(input, *learned.run)),
-             {learned.run->run.id});
-  };
   Prose text;
   const Work& work = most->run->run.work;
   if (trainings.size() == 1) {
-    text.say(fmt::format("On {}, test accuracy reaches ", work.data));
-    tell(text, *most);
+    text.say(run_words(input, *most->run), {most->run->run.id});
+    text.say(fmt::format(" reaches {} test accuracy on {} after {}", percent_text(most->accuracy),
+                         work.data, count_words(most->run->epochs.size(), "epoch")));
   } else {
-    text.say(fmt::format("On {}, {} of {} reach test accuracies from ", work.data,
+    const auto tell = [&](const Learned& learned) {
+      text.say(fmt::format("{} after {}, {}", percent_text(learned.accuracy),
+                           count_words(learned.run->epochs.size(), "epoch"),
+                           run_words(input, *learned.run)),
+               {learned.run->run.id});
+    };
+    text.say(fmt::format("On {}, {} of {} end with test accuracies from ", work.data,
                          count_words(trainings.size(), "training"), work.model));
-    tell(text, *least);
-    text.say(" to ");
-    tell(text, *most);
+    tell(*least);
+    text.say(", to ");
+    tell(*most);
   }
   text.say(".");
   return text;

@@ -1,6 +1,7 @@
 // Networks beside each other, and what batches do to them.
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -31,7 +32,7 @@ bool less_rate(const RunView* a, const RunView* b) { return a->rate->value < b->
 // The largest set of networks on each device.
 std::vector<std::vector<const RunView*>> network_sets(const TextInput& input) {
   std::map<std::string, std::vector<const RunView*>> sets;
-  for (const RunView* run : input.runs) {
+  for (const RunView* run : input.timed) {
     if (run->rate && run->seconds && run->seconds->samples > 1) {
       sets[network_key(*run)].push_back(run);
     }
@@ -71,7 +72,7 @@ Sentence rates_sentence(const TextInput& input, const std::vector<const RunView*
   text.say(" and ");
   text.say(fmt::format("{} {}", model_of(**slowest), estimate_text(*(*slowest)->rate, "samples/s")),
            {(*slowest)->run.id});
-  text.say(fmt::format(", {}× apart", estimate_text(ratio)));
+  text.say(fmt::format(", {} apart", times_text(ratio)));
   const auto few = sample_flops(**fastest), many = sample_flops(**slowest);
   if (few && many && *many > *few) {
     text.say(fmt::format("; the FLOPs of a sample are {}× apart", number_text(*many / *few)));
@@ -96,7 +97,7 @@ Sentence pace_sentence(const std::vector<const RunView*>& runs) {
   const double ratio = *(*high)->flops_per_second / *(*low)->flops_per_second;
   if (ratio * rates.low / rates.value < 1.2) return std::nullopt;
   Prose text;
-  text.say("FLOPs alone do not tell the time: ");
+  text.say("The pace at which FLOPs are done differs: ");
   text.say(fmt::format("{} reaches {}", model_of(**high),
                        rate_words(*(*high)->flops_per_second, "FLOP/s")),
            {(*high)->run.id});
@@ -132,7 +133,7 @@ std::string sweep_key(const RunView& run) {
 using Sweep = std::vector<const RunView*>;
 std::vector<Sweep> sweeps_of(const TextInput& input) {
   std::map<std::string, std::map<std::int64_t, const RunView*>> lines;
-  for (const RunView* run : input.runs) {
+  for (const RunView* run : input.timed) {
     if (run->rate && run->seconds->samples > 1) lines[sweep_key(*run)][run->run.work.batch] = run;
   }
   std::vector<Sweep> sweeps;
@@ -148,8 +149,8 @@ std::vector<Sweep> sweeps_of(const TextInput& input) {
 }
 
 std::string sweep_name(const TextInput& input, const RunView& run) {
-  return fmt::format("{} with {} on {}", model_of(run), run.executor(),
-                     place_text(input.data, place_of(run)));
+  return fmt::format("{}{} with {} on {}", run.run.work.kind == "inference" ? "Inference of " : "",
+                     model_of(run), run.executor(), place_text(input.data, place_of(run)));
 }
 
 // Gain from the first batch to the last, and from where on there is none.
@@ -158,11 +159,14 @@ Sentence gain_sentence(const TextInput& input, const Sweep& sweep) {
   const Estimate gain = ratio_of(*last.rate, *first.rate);
   Prose text;
   text.say(sweep_name(input, first) + ": from batch ");
-  text.say(fmt::format("{} to {} the rate changes from {} to {}", first.run.work.batch,
-                       last.run.work.batch, estimate_text(*first.rate),
-                       estimate_text(*last.rate, "samples/s")),
-           ids_of(sweep));
-  text.say(fmt::format(", {}×", estimate_text(gain)));
+  text.say(
+      fmt::format("{} to {} the rate {} from {} to {}", first.run.work.batch, last.run.work.batch,
+                  gain.low > 1.0    ? "rises"
+                  : gain.high < 1.0 ? "falls"
+                                    : "goes",
+                  estimate_text(*first.rate), estimate_text(*last.rate, "samples/s")),
+      ids_of(sweep));
+  text.say(fmt::format(", {}", times_text(gain)));
   if (gain.low <= 1.0 && gain.high >= 1.0) text.say(": no gain is shown");
   for (std::size_t i = 0; i + 2 < sweep.size() && gain.low > 1.0; ++i) {
     // The first batch behind which nothing gains more than the margin, for certain.
@@ -172,7 +176,7 @@ Sentence gain_sentence(const TextInput& input, const Sweep& sweep) {
         });
     if (!over) continue;
     text.say(fmt::format("; beyond batch {} nothing gains {} more", sweep[i]->run.work.batch,
-                         percent_text(kTrendMargin)));
+                         limit_text(kTrendMargin)));
     break;
   }
   text.say(".");
@@ -187,7 +191,8 @@ Sentence share_sentence(const TextInput& input, const Sweep& sweep) {
   text.say(percent_text(*first->efficiency()), {sweep.front()->run.id});
   text.say(" to ");
   text.say(percent_text(*last->efficiency()), {sweep.back()->run.id});
-  if (first->intensity() && last->intensity()) {
+  if (first->intensity() && last->intensity() &&
+      std::abs(*last->intensity() / *first->intensity() - 1.0) > 0.01) {
     text.say(fmt::format(", its intensity from {} to {} FLOP/byte",
                          number_text(*first->intensity()), number_text(*last->intensity())));
   }

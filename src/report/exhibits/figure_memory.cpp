@@ -23,7 +23,7 @@ constexpr std::array<Owner, 19> kGroups = {{{"parameter", "parameters"},
                                             {"activation", "activations"},
                                             {"input", "input"},
                                             {"peer tensors", "peer: tensors"},
-                                            {"peer process", "peer: process"},
+                                            {"peer process", "peer: beyond tensors"},
                                             {"libraries", "libraries and driver"},
                                             {"generated code", "libraries and driver"},
                                             {"context", "libraries and driver"},
@@ -88,7 +88,7 @@ Stacks stacks_of(const std::vector<MemoryEntry>& entries, const std::string& dev
   stacks.measured.insert(stacks.measured.end(), others.begin(), others.end());
   // The allocator's blocks hold the tensors.
   if (allocator > tensors) {
-    stacks.measured.emplace_back("peer: allocator beyond tensors", allocator - tensors);
+    add_to(stacks.measured, "peer: beyond tensors", allocator - tensors);
   }
   return stacks;
 }
@@ -124,8 +124,8 @@ Figure memory_figure(const ExhibitInput& input, const Share& share, bool host_be
         stacks_of(input.data.store().memory(run->run.id), host_beside ? "cpu" : own);
     if (stacks.planned.empty() && stacks.measured.empty()) continue;
     const std::string name = names.of(*run);
-    if (!host_beside) add_stack(figure, name + ": planned", stacks.planned);
-    add_stack(figure, name + (host_beside ? "" : ": measured"), stacks.measured);
+    if (!host_beside) add_stack(figure, "planned: " + name, stacks.planned);
+    add_stack(figure, (host_beside ? "" : "measured: ") + name, stacks.measured);
     most = std::max({most, total_of(stacks.planned), total_of(stacks.measured)});
     notes.add(*run, name);
     rests_on(figure, *run);

@@ -1,6 +1,7 @@
 // Networks as boxes and arrows, as the model builders make them.
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <map>
 
@@ -131,16 +132,16 @@ std::string title_of(const ridgeline::Node& node) {
   return title;
 }
 
-// "3 conv2d, 3 batch norm, 2 relu, add": a layer's parts count once.
+// "layer1.0: 3 conv2d, add": what computes most, and what joins branches.
 std::string summary_of(const Graph& graph, const Box& box) {
   std::vector<std::pair<std::string, int>> counts;
-  std::set<std::pair<std::string, std::string>> seen;
   for (const NodeId id : box.nodes) {
     const ridgeline::Node& node = graph.node(id);
-    if (node.kind == OpKind::bias) continue;
+    const bool counted = node.kind == OpKind::conv2d || node.kind == OpKind::linear ||
+                         node.kind == OpKind::pool || node.kind == OpKind::add ||
+                         node.kind == OpKind::concat;
+    if (!counted) continue;
     const std::string name = op_name(node);
-    // Batch norm is several nodes of one layer.
-    if (name == "batch norm" && !seen.emplace(node.layer, name).second) continue;
     const auto known = std::find_if(counts.begin(), counts.end(),
                                     [&](const auto& each) { return each.first == name; });
     if (known == counts.end()) {
@@ -153,7 +154,11 @@ std::string summary_of(const Graph& graph, const Box& box) {
   for (const auto& [name, count] : counts) {
     parts.push_back(count == 1 ? name : fmt::format("{} {}", count, name));
   }
-  return joined(parts, ", ");
+  // A number alone is no name.
+  const std::size_t dot = box.path.rfind('.');
+  const bool numbered =
+      dot == std::string::npos || std::isdigit(static_cast<unsigned char>(box.path[dot + 1])) != 0;
+  return (numbered ? box.path : box.path.substr(dot + 1)) + ": " + joined(parts, ", ");
 }
 
 bool is_one_layer(const Graph& graph, const Box& box) {
@@ -189,6 +194,18 @@ const Shape& output_of(const Graph& graph, const Box& box) {
   return graph.value(graph.node(box.nodes[0]).outputs[0]).spec.shape;
 }
 
+// Boxes of small networks have room for the names of their layers.
+void name_layers(Figure& figure) {
+  constexpr std::size_t kRoom = 24;
+  const bool fit = std::all_of(figure.nodes.begin(), figure.nodes.end(), [](const Node& node) {
+    return node.id.size() + node.title.size() + 2 <= kRoom;
+  });
+  for (Node& node : figure.nodes) {
+    if (fit && node.id != "input" && node.id != node.title)
+      node.title = node.id + ": " + node.title;
+  }
+}
+
 Figure diagram(const ExhibitInput& input, const Network& network, const std::string& what) {
   const Graph& graph = network.graph;
   std::vector<Box> boxes = boxes_of(graph, std::nullopt);
@@ -211,7 +228,7 @@ Figure diagram(const ExhibitInput& input, const Network& network, const std::str
     const double share =
         static_cast<double>(box.flops) / static_cast<double>(std::max<std::int64_t>(total, 1));
     std::string detail = shape_text(output_of(graph, box));
-    if (box.flops > 0)
+    if (share >= 0.0005)
       detail += fmt::format(" · {} · {:.1f}%", flops_text(box.flops), share * 100.0);
     figure.nodes.push_back(
         {box.id, single ? title_of(graph.node(box.nodes[0])) : summary_of(graph, box),
@@ -232,6 +249,7 @@ Figure diagram(const ExhibitInput& input, const Network& network, const std::str
       "of "
       "each output, and FLOPs of the forward pass of one image ({} in all) with their share.",
       layers, flops_text(total));
+  if (!in_blocks) name_layers(figure);
   if (in_blocks) figure.caption += " Layers of a block are drawn as one box.";
   return figure;
 }

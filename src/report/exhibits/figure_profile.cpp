@@ -161,7 +161,7 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
     for (const RunView* run : share.runs) {
       const double total = iteration_seconds(*run);
       const double x =
-          category_of(figure.x, fmt::format("{} ({})", names.of(*run), duration_text(total)));
+          category_of(figure.x, (in_percent ? duration_text(total) + ": " : "") + names.of(*run));
       for (const Part& part : kParts) {
         const double seconds = number_of(*run, part.number);
         series_named(figure, part.name, SeriesStyle::points)
@@ -191,7 +191,7 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
 std::vector<Figure> operations_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
   KindTimes times;
-  const Runs runs = only(newest(input.data, input.runs), [&](const RunView& run) {
+  const Runs runs = only(in_order(newest(input.data, input.runs)), [&](const RunView& run) {
     times[&run] = seconds_by_kind(input.data, run);
     return !times[&run].empty();
   });
@@ -227,7 +227,9 @@ std::vector<Figure> operations_figures(const ExhibitInput& input) {
         names.common().empty() ? "" : " All: " + names.common() + ".");
     figure.notes.push_back(
         "A step that computes several operations at once counts as the heaviest of them: a bias or "
-        "an activation behind a convolution is part of the convolution.");
+        "an activation behind a convolution is part of the convolution, and an executor may have "
+        "no "
+        "such step of its own.");
     notes.write(figure);
     put(figures, std::move(figure));
   }

@@ -33,16 +33,6 @@ void lay_out_bars(Figure& figure) {
   figure.horizontal = letters > 90;
 }
 
-std::string whole_training_note(const Runs& runs) {
-  const bool mixed = std::any_of(runs.begin(), runs.end(),
-                                 [](const RunView* run) { return run->run.command == "train"; }) &&
-                     std::any_of(runs.begin(), runs.end(),
-                                 [](const RunView* run) { return run->run.command != "train"; });
-  return mixed ? "Whole trainings load and shuffle data between the iterations; the others measure "
-                 "the training step alone."
-               : "";
-}
-
 const std::set<std::string_view>& work_fields() {
   static const std::set<std::string_view> fields = {
       "model",   "settings", "kind",      "batch",         "image",         "data",
@@ -56,7 +46,7 @@ std::string work_name(const Data& data, const RunView& run, const Runs& runs) {
   for (const std::string_view field : {"settings", "batch", "image", "data", "samples", "classes",
                                        "optimizer", "learning_rate", "normalisation", "variant"}) {
     const std::string text = field_text(data, run, field);
-    if (tells_apart(data, runs, field) && !text.empty()) name += ", " + text;
+    if (is_told(data, run, runs, field) && !text.empty()) name += ", " + text;
   }
   return name;
 }
@@ -80,9 +70,11 @@ void sort_by_x(Figure& figure) {
 
 std::vector<Figure> throughput_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
-  // The work stands along the axis: executors and machines are the series.
-  for (const Share& share : split(input.data, with_rates(input), {"kind"}, {"machine", "model"},
-                                  series_by_name(input.data, work_fields()))) {
+  // The work stands along the axis: executors and machines are the series. Whole trainings, which
+  // load data and shuffle, stand apart from steps that are measured alone.
+  for (const Share& share :
+       split(input.data, with_rates(input), {"kind", "command"}, {"machine", "model"},
+             series_by_name(input.data, work_fields()))) {
     const Names names(input.data, share.runs, work_fields());
     Figure figure = new_figure(input, "Throughput", share.title);
     figure.kind = FigureKind::bars;
@@ -99,13 +91,10 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
     choose_scale(figure);
     lay_out_bars(figure);
     figure.caption = fmt::format(
-        "Samples a second of whole iterations: batch over the median time, with its 95% interval. "
-        "Bars of one group did the same work.{}{}",
+        "Samples a second: batch over the median time of an iteration, with its 95% interval. Bars "
+        "of one group did the same work.{}{}",
         common_text(Names(input.data, share.runs)),
         figure.y.logarithmic ? " The scale is logarithmic: equal lengths are equal ratios." : "");
-    if (const std::string note = whole_training_note(share.runs); !note.empty()) {
-      figure.notes.push_back(note);
-    }
     notes.write(figure);
     put(figures, std::move(figure));
   }
@@ -114,9 +103,9 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
 
 std::vector<Figure> batch_sweep_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
-  const std::set<std::string_view> shown = {"batch", "kind", "model"};
+  const std::set<std::string_view> shown = {"batch", "kind", "model", "command"};
   for (const Share& share :
-       split(input.data, swept(input.data, with_rates(input)), {"kind", "model"},
+       split(input.data, swept(input.data, with_rates(input)), {"kind", "command", "model"},
              {"machine", "image", "executor"}, series_by_name(input.data, shown))) {
     const Names names(input.data, share.runs, shown);
     Figure figure = new_figure(input, "Throughput over the batch", share.title);

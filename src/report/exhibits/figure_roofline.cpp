@@ -45,7 +45,7 @@ std::string label_of(const Data& data, const RunView& run, const Runs& runs) {
   std::string label = run.run.work.model;
   for (const std::string_view field : {"settings", "batch", "image"}) {
     const std::string text = field_text(data, run, field);
-    if (tells_apart(data, runs, field) && !text.empty()) label += ", " + text;
+    if (is_told(data, run, runs, field) && !text.empty()) label += ", " + text;
   }
   return label;
 }

@@ -64,9 +64,12 @@ std::string rate_text(double per_second, const char* unit) {
   return fmt::format("{:.3g} {}{}", per_second, prefixes[prefix], unit);
 }
 
-void add_roof(Figure& figure, const DeviceRoofs& device, const std::string& name, bool several,
-              bool hidden, std::vector<Point> points) {
-  figure.series.push_back({.name = several ? device.name + ": " + name : name,
+// The colour tells the device; its name is added where two have the same roof.
+void add_roof(Figure& figure, const DeviceRoofs& device, const std::string& name, bool hidden,
+              std::vector<Point> points) {
+  const bool taken = std::any_of(figure.series.begin(), figure.series.end(),
+                                 [&](const Series& other) { return other.name == name; });
+  figure.series.push_back({.name = taken ? device.name + ": " + name : name,
                            .style = SeriesStyle::roof,
                            .points = std::move(points),
                            .group = device.name,
@@ -75,22 +78,22 @@ void add_roof(Figure& figure, const DeviceRoofs& device, const std::string& name
 
 // From the left or the bottom of the frame up to the highest roof or the right of the frame.
 void add_slope(Figure& figure, const DeviceRoofs& device, const MemoryRoof& memory, double highest,
-               const Frame& frame, bool several, bool hidden) {
+               const Frame& frame, bool hidden) {
   const double speed = memory.bytes_per_second;
   const double begin = std::max(frame.left, frame.bottom / speed);
   const double end = std::min(frame.right, highest / speed);
   if (begin >= end) return;
-  add_roof(figure, device, fmt::format("{} {}", memory.level, rate_text(speed, "B/s")), several,
-           hidden, {{.x = begin, .y = begin * speed}, {.x = end, .y = end * speed}});
+  add_roof(figure, device, fmt::format("{} {}", memory.level, rate_text(speed, "B/s")), hidden,
+           {{.x = begin, .y = begin * speed}, {.x = end, .y = end * speed}});
 }
 
 void add_flat(Figure& figure, const DeviceRoofs& device, const ComputeRoof& compute,
-              double fastest_memory, const Frame& frame, bool several) {
+              double fastest_memory, const Frame& frame) {
   const double height = compute.flops_per_second;
   const double begin = std::max(frame.left, height / fastest_memory);
   if (begin >= frame.right) return;
-  add_roof(figure, device, fmt::format("{} {}", compute.unit, rate_text(height, "FLOP/s")), several,
-           false, {{.x = begin, .y = height}, {.x = frame.right, .y = height}});
+  add_roof(figure, device, fmt::format("{} {}", compute.unit, rate_text(height, "FLOP/s")), false,
+           {{.x = begin, .y = height}, {.x = frame.right, .y = height}});
 }
 
 void scale_for_reading(Figure& figure, const Frame& frame) {
@@ -121,7 +124,7 @@ RoofCollection::RoofCollection(const Data& data, const Runs& runs) {
       Roofs roofs = data.roofs(*run);
       if (roofs.empty()) continue;
       std::string name = run->run.executor.device;
-      if (machines.size() > 1) name = data.machine_of(*run).name + ", " + name;
+      if (machines.size() > 1) name = field_text(data, *run, "machine") + ", " + name;
       if (!names.insert(name).second) {
         name += fmt::format(", {} threads", roofs.threads);
         names.insert(name);
@@ -156,7 +159,6 @@ void draw_roofs(Figure& figure, const std::vector<DeviceRoofs>& devices) {
               .low = frame.left,
               .high = frame.right};
   figure.y = {.title = "performance", .logarithmic = true};
-  const bool several = devices.size() > 1;
   for (const DeviceRoofs& device : devices) {
     const std::vector<const ComputeRoof*> compute = used_roofs(device);
     if (compute.empty()) continue;
@@ -165,11 +167,10 @@ void draw_roofs(Figure& figure, const std::vector<DeviceRoofs>& devices) {
     const double fastest = device.roofs.memory.front().bytes_per_second;
     for (const MemoryRoof& memory : device.roofs.memory) {
       const bool is_cache = &memory != &device.roofs.memory.back();
-      add_slope(figure, device, memory, highest, frame, several,
-                is_cache && devices.size() > kFewDevices);
+      add_slope(figure, device, memory, highest, frame, is_cache && devices.size() > kFewDevices);
     }
     for (const ComputeRoof* roof : compute) {
-      add_flat(figure, device, *roof, fastest, frame, several);
+      add_flat(figure, device, *roof, fastest, frame);
     }
   }
   scale_for_reading(figure, frame);

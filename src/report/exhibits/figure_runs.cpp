@@ -15,7 +15,7 @@ namespace {
 
 // In the order in which names tell them.
 constexpr std::array<std::string_view, 16> kFields = {
-    "model",         "settings", "executor", "command", "kind",      "batch",
+    "model",         "executor", "settings", "command", "kind",      "batch",
     "image",         "data",     "samples",  "classes", "optimizer", "learning_rate",
     "normalisation", "variant",  "threads",  "machine"};
 // What captions tell of work that all runs share.
@@ -47,6 +47,27 @@ Runs best_of(const Data& data, const Runs& runs, const Fields& left_out, Better&
   }
   return only(runs,
               [&](const RunView& run) { return best.at(key_of(data, run, left_out)) == &run; });
+}
+
+// Makers' signs and nominal clocks make names long and tell nothing.
+std::string shortened(std::string name) {
+  for (const std::string_view part : {"(R)", "(TM)", "(C)", " Processor", " CPU", "NVIDIA "}) {
+    for (std::size_t at = name.find(part); at != std::string::npos; at = name.find(part)) {
+      name.erase(at, part.size());
+    }
+  }
+  name = name.substr(0, name.find(" @ "));
+  return name;
+}
+
+// Short, where no other machine would bear the same name.
+std::string machine_text(const Data& data, const RunView& run) {
+  const std::string& name = data.machine_of(run).name;
+  std::string brief = shortened(name);
+  const bool unique = std::none_of(
+      data.machines().begin(), data.machines().end(),
+      [&](const Machine& other) { return other.name != name && shortened(other.name) == brief; });
+  return unique && !brief.empty() ? brief : name;
 }
 
 // Fields that come with the network and the command, and are told only where they differ among runs
@@ -107,6 +128,7 @@ std::vector<Share> by_field(const Data& data, const Share& share, std::string_vi
 }
 
 std::vector<Share> in_pieces(const Share& share, const SeriesCount& count) {
+  if (count(share.runs) <= kMostSeries) return {share};
   std::vector<Share> pieces{{{}, share.title}};
   for (const RunView* run : share.runs) {
     pieces.back().runs.push_back(run);
@@ -122,14 +144,12 @@ std::vector<Share> in_pieces(const Share& share, const SeriesCount& count) {
 
 }  // namespace
 
-bool tells_apart(const Data& data, const Runs& runs, std::string_view field) {
-  std::map<std::string, std::string> values;
-  for (const RunView* run : runs) {
-    const std::string value = field_text(data, *run, field);
-    const auto [known, fresh] = values.emplace(context_of(data, *run, field), value);
-    if (!fresh && known->second != value) return true;
-  }
-  return false;
+bool is_told(const Data& data, const RunView& run, const Runs& runs, std::string_view field) {
+  const std::string value = field_text(data, run, field);
+  const std::string context = context_of(data, run, field);
+  return std::any_of(runs.begin(), runs.end(), [&](const RunView* other) {
+    return field_text(data, *other, field) != value && context_of(data, *other, field) == context;
+  });
 }
 
 std::string field_text(const Data& data, const RunView& run, std::string_view field) {
@@ -137,7 +157,7 @@ std::string field_text(const Data& data, const RunView& run, std::string_view fi
   if (field == "model") return work.model;
   if (field == "settings") return work.settings;
   if (field == "executor") return run.executor();
-  if (field == "machine") return data.machine_of(run).name;
+  if (field == "machine") return machine_text(data, run);
   if (field == "kind") return work.kind;
   if (field == "batch") return fmt::format("batch {}", count_text(work.batch));
   if (field == "image") return work.image;
@@ -188,8 +208,15 @@ Names::Names(const Data& data, const Runs& runs, std::set<std::string_view> show
   for (const std::string_view field : kFields) {
     if (shown.contains(field)) continue;
     std::set<std::string> values;
-    for (const RunView* run : runs) values.insert(field_text(data, *run, field));
-    if (field == "executor" || tells_apart(data, runs, field)) fields_.push_back(field);
+    std::map<std::string, std::set<std::string>> by_context;
+    for (const RunView* run : runs) {
+      const std::string value = field_text(data, *run, field);
+      values.insert(value);
+      by_context[context_of(data, *run, field)].insert(value);
+    }
+    for (const auto& [context, different] : by_context) {
+      if (field == "executor" || different.size() > 1) told_.emplace(field, context);
+    }
     if (std::find(kCommon.begin(), kCommon.end(), field) == kCommon.end()) continue;
     if (values.size() == 1 && !values.begin()->empty()) common.push_back(*values.begin());
   }
@@ -198,7 +225,8 @@ Names::Names(const Data& data, const Runs& runs, std::set<std::string_view> show
 
 std::string Names::of(const RunView& run) const {
   std::vector<std::string> parts;
-  for (const std::string_view field : fields_) {
+  for (const std::string_view field : kFields) {
+    if (!told_.contains({field, context_of(data_, run, field)})) continue;
     std::string text = field_text(data_, run, field);
     if (!text.empty()) parts.push_back(std::move(text));
   }

@@ -25,9 +25,10 @@ inline constexpr std::size_t kMostSeries = 12;
 // "variant", "threads", "command", "normalisation". Empty: the run has none.
 [[nodiscard]] std::string field_text(const Data& data, const RunView& run, std::string_view field);
 
-// Whether names of these runs must tell the field: where runs differ in it, and for fields that
-// come with a network (images, classes, data) where runs of one network do.
-[[nodiscard]] bool tells_apart(const Data& data, const Runs& runs, std::string_view field);
+// Whether the run's name among these runs must tell the field: where they differ in it, and for
+// fields that come with a network (images, classes, data) where runs of that network do.
+[[nodiscard]] bool is_told(const Data& data, const RunView& run, const Runs& runs,
+                           std::string_view field);
 
 // The options of the model: "filters=8,16,kernel=3" has two.
 [[nodiscard]] std::map<std::string, std::string> settings_of(const Work& work);
@@ -44,7 +45,8 @@ class Names {
 
  private:
   const Data& data_;
-  std::vector<std::string_view> fields_;  // those that differ
+  // Fields that differ, with what the runs that differ have in common.
+  std::set<std::pair<std::string_view, std::string>> told_;
   std::string common_;
 };
 

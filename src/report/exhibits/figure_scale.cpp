@@ -16,16 +16,16 @@ constexpr double kWide = 30.0;
 // Points of all series of a figure together, and of one of them.
 constexpr std::size_t kMostPoints = 4000, kMostOfOne = 1500;
 
-// Spans of one track below `threshold` with gaps below it become one, named by their number and
-// coloured as most of their time.
-std::vector<Span> joined_below(const std::vector<Span>& spans, double threshold) {
+// Spans of one track that are no longer than `length`, with gaps up to `gap`, become one: named by
+// their number and coloured as most of their time.
+std::vector<Span> joined_up_to(const std::vector<Span>& spans, double length, double gap) {
   std::vector<Span> kept;
   for (std::size_t first = 0; first < spans.size();) {
     std::size_t next = first + 1;
-    if (spans[first].end - spans[first].begin < threshold) {
+    if (spans[first].end - spans[first].begin <= length) {
       while (next < spans.size() && spans[next].track == spans[first].track &&
-             spans[next].end - spans[next].begin < threshold &&
-             spans[next].begin - spans[next - 1].end < threshold) {
+             spans[next].end - spans[next].begin <= length &&
+             spans[next].begin - spans[next - 1].end <= gap) {
         ++next;
       }
     }
@@ -122,16 +122,18 @@ std::size_t merge_shortest(std::vector<Span>& spans, std::size_t most) {
   lengths.reserve(spans.size());
   for (const Span& span : spans) lengths.push_back(span.end - span.begin);
   std::sort(lengths.begin(), lengths.end());
-  // As few as will do; in the end whole tracks.
-  std::vector<Span> merged;
-  for (std::size_t tenths = 1; tenths <= 10; ++tenths) {
-    merged = joined_below(spans, lengths[(lengths.size() - 1) * tenths / 10]);
-    if (merged.size() <= most) break;
+  // The shortest tenth first, and gaps stay visible where that is enough; in the end whole tracks.
+  std::vector<Span> merged = spans;
+  const auto try_to = [&](std::size_t tenths, double gaps) {
+    if (merged.size() <= most) return;
+    const double length = lengths[(lengths.size() - 1) * tenths / 10];
+    merged = joined_up_to(spans, length, gaps > 0.0 ? gaps * length : 1e9);
+  };
+  for (std::size_t tenths = 1; tenths <= 9; ++tenths) {
+    try_to(tenths, 1.0);
+    try_to(tenths, 16.0);
   }
-  for (double gap = std::max(lengths.back(), 1e-9) * 2.0;
-       merged.size() > std::max(most, order.size()); gap *= 2.0) {
-    merged = joined_below(spans, gap);
-  }
+  for (std::size_t tenths = 1; tenths <= 10; ++tenths) try_to(tenths, 0.0);
   const std::size_t joined = spans.size() - merged.size();
   spans = std::move(merged);
   return joined;

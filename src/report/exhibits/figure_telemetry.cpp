@@ -13,6 +13,8 @@ namespace ridgeline::report {
 namespace {
 
 constexpr std::size_t kMostReadings = 300;
+// Runs whose lengths differ by more do not share an axis.
+constexpr double kAlike = 8.0;
 // Each may have two sensors for a quantity.
 constexpr std::size_t kMostRuns = kMostSeries / 2;
 
@@ -94,9 +96,19 @@ std::size_t keep_longest(std::vector<Watched>& watched) {
                        [&](const Watched& each) { return ++kept[each.run->machine] > quota; });
 }
 
-void draw(const ExhibitInput& input, const QuantityKind& kind, const std::vector<Watched>& watched,
-          const Names& names, std::size_t left_out, std::vector<Figure>& figures) {
-  Figure figure = new_figure(input, "", kind.title);
+struct Drawing {
+  const QuantityKind& kind;
+  std::string what;  // machines that it shows; empty: all
+  Names names;
+  std::size_t left_out;  // runs
+};
+
+void draw(const ExhibitInput& input, const Drawing& drawing, const std::vector<Watched>& watched,
+          std::vector<Figure>& figures) {
+  const QuantityKind& kind = drawing.kind;
+  const Names& names = drawing.names;
+  Figure figure =
+      new_figure(input, "", drawing.what.empty() ? kind.title : kind.title + (", " + drawing.what));
   Notes notes(input.data);
   double longest = 0.0, most = 0.0;
   for (const Watched& each : watched) {
@@ -135,9 +147,9 @@ void draw(const ExhibitInput& input, const QuantityKind& kind, const std::vector
   figure.caption =
       fmt::format("{} as the sensors told it while the runs went on, start and warm-up included.{}",
                   kind.title, names.common().empty() ? "" : " All: " + names.common() + ".");
-  if (left_out > 0) {
-    figure.notes.push_back(fmt::format("Of {1} runs the {0} longest are shown.", watched.size(),
-                                       watched.size() + left_out));
+  if (drawing.left_out > 0) {
+    figure.notes.push_back(fmt::format(
+        "The longest runs of each machine are shown, {} are left out.", drawing.left_out));
   }
   notes.write(figure);
   put(figures, std::move(figure));
@@ -156,10 +168,21 @@ std::vector<Figure> telemetry_figures(const ExhibitInput& input) {
   const std::size_t left_out = keep_longest(watched);
   Runs shown;
   for (const Watched& each : watched) shown.push_back(each.run);
-  const Names names(input.data, shown);
+  // Runs of seconds and of hours need axes of their own.
+  const bool apart = !watched.empty() && watched.front().seconds > kAlike * watched.back().seconds;
+  const std::vector<Share> shares =
+      apart ? split(input.data, shown, {"machine"}, {}) : split(input.data, shown, {}, {});
   std::vector<Figure> figures;
   for (const QuantityKind& kind : quantities()) {
-    draw(input, kind, watched, names, left_out, figures);
+    for (const Share& share : shares) {
+      std::vector<Watched> some;
+      for (const Watched& each : watched) {
+        if (std::find(share.runs.begin(), share.runs.end(), each.run) != share.runs.end()) {
+          some.push_back(each);
+        }
+      }
+      draw(input, {kind, share.title, Names(input.data, share.runs), left_out}, some, figures);
+    }
   }
   return figures;
 }

@@ -309,21 +309,6 @@ std::string samples_text(const Runs& runs) {
   return fmt::format("{} to {} {} each", count_text(least), count_text(most), what);
 }
 
-Estimate ratio_of(const Estimate& b, const Estimate& a) {
-  Estimate ratio;
-  ratio.value = b.value / a.value;
-  ratio.samples = std::min(a.samples, b.samples);
-  const auto distance = [](double end, double value) {
-    return end > 0.0 && value > 0.0 ? std::log(end / value) : 0.0;
-  };
-  // What moves B up or A down moves the ratio up; both do so independently.
-  ratio.low =
-      ratio.value * std::exp(-std::hypot(distance(b.low, b.value), distance(a.high, a.value)));
-  ratio.high =
-      ratio.value * std::exp(std::hypot(distance(b.high, b.value), distance(a.low, a.value)));
-  return ratio;
-}
-
 Scale scale_of(double greatest, std::string_view unit) {
   const std::string name(unit);
   if (greatest >= 1e12) return {1e-12, "T" + name};

@@ -73,9 +73,6 @@ void put_last(Heads& heads, std::string_view name);
 // "22 iterations each", "10 to 4,400 iterations each": what the runs' estimates were made from.
 [[nodiscard]] std::string samples_text(const Runs& runs);
 
-// B over A, with an interval made from those of both.
-[[nodiscard]] Estimate ratio_of(const Estimate& b, const Estimate& a);
-
 // A unit for numbers of which the greatest is given: "GFLOP/s" for 3e10.
 struct Scale {
   double factor = 1.0;  // a number times it is in the unit

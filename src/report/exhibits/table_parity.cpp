@@ -68,6 +68,11 @@ std::optional<double> last_accuracy(const RunView& run) {
   return last;
 }
 
+// The loss of the very first step where all of the group tell theirs, else the first epoch's mean.
+double first_loss(const RunView& run, bool of_step) {
+  return of_step ? number_of(run, "first_loss").value() : run.epochs.front().train_loss;
+}
+
 std::optional<Table> trainings_table(const ExhibitInput& input) {
   const std::vector<Runs> groups = alike(chosen(input.runs, has_epochs));
   Runs runs;
@@ -81,8 +86,9 @@ std::optional<Table> trainings_table(const ExhibitInput& input) {
       "the "
       "first row of the same work.";
   for (TableColumn column : std::vector<TableColumn>{
-           {"first loss", "", true, "Mean training loss of the first epoch"},
-           {"difference", "%", true, "Of the first epoch's loss, relative"},
+           {"first loss", "", true,
+            "Of the first step; where it was not stored, of the first epoch"},
+           {"difference", "%", true, "Of the first losses, relative"},
            {"final loss", "", true, "Mean training loss of the last epoch"},
            {"final Acc@1", "%", true, "Test accuracy after the last epoch"},
            {"difference", "points", true, "Of the final accuracies, in percentage points"}}) {
@@ -90,10 +96,14 @@ std::optional<Table> trainings_table(const ExhibitInput& input) {
   }
   for (const Runs& group : groups) {
     const RunView& first = *group.front();
+    const bool of_step = std::all_of(group.begin(), group.end(), [](const RunView* run) {
+      const auto loss = number_of(*run, "first_loss");
+      return loss && std::isfinite(*loss);
+    });
     for (const RunView* run : group) {
       std::vector<Cell> row = begin_row(input.data, heads, *run);
       const std::vector<RunId> id = {run->run.id}, both = {run->run.id, first.run.id};
-      const double loss = run->epochs.front().train_loss, other = first.epochs.front().train_loss;
+      const double loss = first_loss(*run, of_step), other = first_loss(first, of_step);
       row.push_back(number(loss, id));
       row.back().text = number_text(loss, 6);
       row.push_back(run == &first ? words("–")

@@ -67,7 +67,8 @@ std::optional<double> total_seconds(const RunView& run) {
 // Iterations of a training: every epoch has some, the last batch of each may be smaller.
 std::int64_t iterations_of(const RunView& run) {
   const std::int64_t batch = std::max<std::int64_t>(run.run.work.batch, 1);
-  std::int64_t iterations = 0;
+  // The very first step is timed apart.
+  std::int64_t iterations = number_of(run, "first_step_seconds") ? 1 : 0;
   for (const EpochRecord& epoch : run.epochs) iterations += (epoch.samples + batch - 1) / batch;
   return iterations;
 }

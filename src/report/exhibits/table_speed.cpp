@@ -55,13 +55,18 @@ Cell accuracy_cell(const Data& data, Table& table, const RunView& row, const Run
   if (training == &row) return cell;
   const Work& work = training->run.work;
   // One row must not mix two runs without saying so.
+  const bool full = work.variant.find("full batch") != std::string::npos;
   cell.notes.push_back(note_index(
-      table, fmt::format("accuracy of another run: {} epoch{} of training on {} ({} samples) with "
-                         "{}, learning rate {}",
-                         training->epochs.size(), training->epochs.size() == 1 ? "" : "s",
-                         work.data, count_text(work.data_samples), work.optimizer,
-                         training->learning_rate ? fmt::format("{:.6g}", *training->learning_rate)
-                                                 : std::string("n/a"))));
+      table,
+      fmt::format("accuracy of another run: {} {} of training on {} ({} samples) with {}, learning "
+                  "rate {}",
+                  last.epoch,
+                  full              ? "iterations"
+                  : last.epoch == 1 ? "epoch"
+                                    : "epochs",
+                  work.data, count_text(work.data_samples), work.optimizer,
+                  training->learning_rate ? fmt::format("{:.6g}", *training->learning_rate)
+                                          : std::string("n/a"))));
   return cell;
 }
 

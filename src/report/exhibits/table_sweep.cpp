@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "models/model.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
@@ -21,7 +22,9 @@ using Values = std::map<std::string, std::string>;
 
 Values values_of(const RunView& run) {
   const Work& work = run.run.work;
-  const bool full = work.variant.find("full batch") != std::string::npos;
+  // One batch of all samples, by training or by `bench --batch full`.
+  const bool full = work.variant.find("full batch") != std::string::npos ||
+                    run.run.arguments.find("--batch full") != std::string::npos;
   Values values = {{"network", work.model},
                    {"input", work.image},
                    {"precision", work.precision},
@@ -52,11 +55,22 @@ Values values_of(const RunView& run) {
   return values;
 }
 
+// Of an option of the network that a run did not set.
+std::string default_of(const std::string& model, const std::string& option) {
+  for (const ModelInfo& info : all_models()) {
+    if (info.name != model) continue;
+    for (const ModelOption& known : info.options) {
+      if (known.name == option) return std::string(known.fallback);
+    }
+  }
+  return "default";
+}
+
 std::string value_of(const RunView& run, const std::string& axis) {
   const Values values = values_of(run);
   const auto found = values.find(axis);
   if (found != values.end()) return found->second;
-  return axis.starts_with("option ") ? "default" : "";
+  return axis.starts_with("option ") ? default_of(run.run.work.model, axis.substr(7)) : "";
 }
 
 // Equal in everything but the axis. The usual learning rate belongs to the optimizer: a sweep over
@@ -88,11 +102,14 @@ std::set<std::string> distinct(const Runs& runs, const std::string& axis) {
   return values;
 }
 
-// Of a sweep over optimizers: each with the learning rate that most runs have, where it was run
-// with that one.
-void keep_usual_rate(Runs& runs) {
+// Of a sweep over optimizers: each with the learning rate that most runs of all have, where it was
+// run with that one.
+void keep_usual_rate(Runs& runs, const Runs& of_all) {
   std::map<std::string, int> counts;
-  for (const RunView* run : runs) ++counts[value_of(*run, kLearningRate)];
+  for (const RunView* run : of_all) {
+    if (run->learning_rate) ++counts[value_of(*run, kLearningRate)];
+  }
+  if (counts.empty()) return;
   const auto usual =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
         return a.second < b.second;
@@ -121,7 +138,7 @@ std::vector<Runs> sweeps_of(const Runs& runs, const std::string& axis) {
     }
   }
   if (axis == "optimizer") {
-    for (Runs& sweep : sweeps) keep_usual_rate(sweep);
+    for (Runs& sweep : sweeps) keep_usual_rate(sweep, runs);
   }
   std::erase_if(sweeps, [&](const Runs& sweep) { return distinct(sweep, axis).size() < 2; });
   for (Runs& sweep : sweeps) {

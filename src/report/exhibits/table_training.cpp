@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -49,16 +50,20 @@ Accuracies accuracies_of(const RunView& run) {
 
 const char* const kUntested = "the network was not tested";
 
-// Levels that somebody may want, from the ones that at least one training reached: the highest
-// three.
+// Accuracies that trainings were asked for; else levels that somebody may want, of those that at
+// least one training reached the highest three.
 std::vector<double> levels_of(const Runs& runs) {
   static constexpr std::array<double, 15> kLevels = {0.2, 0.3,  0.4,  0.5,  0.6,  0.7,   0.8, 0.85,
                                                      0.9, 0.93, 0.95, 0.97, 0.98, 0.985, 0.99};
+  std::set<double> asked;
   double best = 0.0;
-  for (const RunView* run : runs) best = std::max(best, accuracies_of(*run).best.value_or(0.0));
-  std::vector<double> levels;
+  for (const RunView* run : runs) {
+    if (const auto target = number_of(*run, "target_accuracy")) asked.insert(*target);
+    best = std::max(best, accuracies_of(*run).best.value_or(0.0));
+  }
+  std::vector<double> levels(asked.begin(), asked.end());
   for (const double level : kLevels) {
-    if (level <= best) levels.push_back(level);
+    if (asked.empty() && level <= best) levels.push_back(level);
   }
   if (levels.size() > 3) levels.erase(levels.begin(), levels.end() - 3);
   return levels;
@@ -113,7 +118,11 @@ Tables make_training(const ExhibitInput& input) {
     std::vector<Cell> row = begin_row(input.data, heads, *run);
     const std::vector<RunId> id = {run->run.id};
     row.push_back(count_cell(run->epochs.back().epoch, id));
-    row.push_back(number(pass_seconds(*run, run->epochs.front()) + first_step(*run), id));
+    // With full batches the first epoch is the first step.
+    row.push_back(number(full_batch(*run) && first_step(*run) > 0.0
+                             ? first_step(*run)
+                             : run->epochs.front().seconds + first_step(*run),
+                         id));
     row.push_back(
         number_cell(table, mean_later_epoch(*run), 1.0, *run, "there was only one epoch"));
     double total = first_step(*run), waited = 0.0, seconds = 0.0;
@@ -155,7 +164,8 @@ Tables make_targets(const ExhibitInput& input) {
   Table table = begin_table(input, "", "Time to a wanted accuracy", heads);
   table.caption +=
       " Epochs and training time, tests apart, until the test accuracy reached the level for the "
-      "first time; it is looked at after each epoch only.";
+      "first time; it is looked at after each epoch only. With full batches an epoch is one "
+      "iteration.";
   for (const double level : levels) {
     const std::string percent = fmt::format("{:g}%", 100.0 * level);
     table.columns.push_back(

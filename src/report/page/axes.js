@@ -71,7 +71,7 @@ function logAxis(axis, low, high, distinct, options) {
           if (value < domain[0] * 0.9999 || value > domain[1] * 1.0001) continue;
           if (step > 1 && perDecade < space * 0.9) continue;
           const named = step === 1 ? power % every === 0 : perDecade >= space * 2.4;
-          ticks.push({value: value, text: named ? powerText(value, axis.unit) : '', faint: step > 1});
+          ticks.push({value: value, text: named ? powerText(value, axis.unit, domain[1] >= 1e6) : '', faint: step > 1});
         }
       }
       return ticks;

@@ -44,7 +44,7 @@ function saveFile(name, type, text) {
 function csvText(rows) {
   const field = value => {
     const text = value === null || value === undefined ? '' : String(value);
-    return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
+    return /[",\r\n]|^ | $/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
   };
   return rows.map(row => row.map(field).join(',')).join('\r\n') + '\r\n';
 }

@@ -1,7 +1,8 @@
 // Colours of series: the same name has the same colour in every figure, and names that meet in a figure
 // have different ones as long as there are enough. Where two share one, marks, dashes and shades differ.
 
-const COLORS = 10;
+// Of page.css: told apart by colour-blind readers too, the first five most easily.
+const COLORS = 8;
 
 function colorKeys(figure) {
   if (figure.kind === 'spans') return figure.groups;

@@ -156,7 +156,7 @@ class FigureView {
   }
 
   saveValues() {
-    const figure = this.figure, unit = axis => axis.unit ? ' [' + axis.unit + ']' : '';
+    const figure = this.figure, unit = axis => axis.unit ? ' (' + axis.unit + ')' : '';
     let rows;
     if (figure.kind === 'spans') {
       rows = [['track', 'name', 'group', 'begin' + unit(figure.x), 'end' + unit(figure.x)],

@@ -38,14 +38,15 @@ function quantityShort(value, unit) {
   return numberText(value / factor, 3) + prefix;
 }
 
-// Of ticks on a logarithmic axis: 0.01, 1,000, 10⁶; with prefixes where the unit takes them.
-function powerText(value, unit) {
+// Of ticks on a logarithmic axis: 0.01, 1,000, 10⁶; with prefixes where the unit takes them. `powers`: large ones
+// stand on this axis, so that all are written alike.
+function powerText(value, unit, powers) {
   if (plainUnits.has(unit)) {
     const [prefix, factor] = prefixFor(value);
     const ownUnit = unit.length === 1 || unit === 'Hz' ? prefix + unit : prefix;
     return numberText(value / factor) + (ownUnit ? '\u202f' + ownUnit : '');
   }
-  if (value >= 1e6 || value < 1e-4) {
+  if (value >= (powers ? 1e4 : 1e6) || value < 1e-4) {
     const exponent = Math.floor(Math.log10(value) + 1e-9), lead = Math.round(value / Math.pow(10, exponent));
     const power = '10' + String(exponent).split('').map(digit => superscripts[digit]).join('');
     return lead === 1 ? power : lead + '·' + power;

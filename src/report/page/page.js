@@ -86,19 +86,27 @@ function followReading(contents) {
   update();
 }
 
-// Figures are drawn a few at a time, so that the page can be read and scrolled at once.
+// Figures near the window are drawn at once, the others while the reader reads.
 function drawAll(done) {
+  const watch = new IntersectionObserver(entries => entries.forEach(entry => {
+    if (!entry.isIntersecting) return;
+    watch.unobserve(entry.target);
+    const view = figureViews.find(each => each.box === entry.target);
+    if (!view.drawn) view.draw();
+  }), {rootMargin: '1000px'});
+  figureViews.forEach(view => watch.observe(view.box));
+  // Not requestIdleCallback: on a busy machine it never comes.
   const waiting = figureViews.slice();
   const go = () => {
-    const until = performance.now() + 24;
-    while (waiting.length && performance.now() < until) {
+    const until = performance.now() + 12;
+    do {
       const view = waiting.shift();
-      if (!view.drawn) view.draw();
-    }
+      if (view && !view.drawn) view.draw();
+    } while (waiting.length && performance.now() < until);
     if (waiting.length) setTimeout(go);
     else done();
   };
-  go();
+  setTimeout(go);
 }
 
 function watchWidths() {
@@ -107,7 +115,7 @@ function watchWidths() {
     clearTimeout(timer);
     timer = setTimeout(() => figureViews.forEach(view => view.box.clientWidth !== view.width && view.draw()), 120);
   });
-  // On paper all series are shown.
+  // On paper all series are shown, and nothing waits until it is seen.
   const paper = on => () => {
     figureViews.forEach(view => { view.state.all = on; });
     document.documentElement.classList.toggle('paper', on);

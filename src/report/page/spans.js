@@ -73,7 +73,10 @@ function drawTrack(figure, track, view) {
     const inside = Math.min(view.width, mark.right) - Math.max(0, mark.left) - 8;
     if (inside < 22 || view.laneHeight < 14 || mark.spans.length > 1) continue;
     const words = fitted(mark.spans[0].name, inside, 10.5);
-    if (words.length > 1) append(view.area, [makeSvg('text', {class: 'span-name', x: Math.max(0, mark.left) + 4, y: y + view.laneHeight / 2 - 0.5, dy: '0.34em'}, words)]);
+    if (words.length < 2) continue;
+    const text = makeSvg('text', {class: 'span-name', x: Math.max(0, mark.left) + 4, y: y + view.laneHeight / 2 - 0.5, dy: '0.34em'}, words);
+    text.style.setProperty('--on', look.color.replace('--c', '--on-c'));
+    append(view.area, [text]);
   }
 }
 

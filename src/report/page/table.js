@@ -33,7 +33,7 @@ function padding(characters) {
 }
 
 function marksRoom(characters) {
-  return 0.8 + 0.5 * characters + 'rem';
+  return 0.65 + 0.45 * characters + 'rem';
 }
 
 function isMissing(cell) {
@@ -169,19 +169,23 @@ class TableView {
     this.show();
   }
 
-  // Numbers in full and intervals in columns of their own.
+  // As the report's own CSV files: numbers in full, nothing for n/a, intervals and notes in columns of their own.
   save() {
-    const header = [], rows = this.order().map(() => []);
-    this.columns.forEach((view, place) => {
-      const unit = view.column.unit ? ' [' + view.column.unit + ']' : '';
-      header.push(view.column.title + unit);
-      if (view.intervalWidth) header.push(view.column.title + ' low' + unit, view.column.title + ' high' + unit);
-      this.order().forEach((row, index) => {
+    const header = [], notes = this.table.notes || [], order = this.order(), rows = order.map(() => []);
+    this.columns.forEach(({column, intervalWidth}, place) => {
+      header.push(axisTitle(column.title, column.unit));
+      if (intervalWidth) header.push(axisTitle(column.title + ' low', column.unit), axisTitle(column.title + ' high', column.unit));
+      order.forEach((row, index) => {
         const cell = row.cells[place];
-        rows[index].push(typeof cell.v === 'number' ? cell.v : cell.t);
-        if (view.intervalWidth) rows[index].push(cell.l, cell.h);
+        rows[index].push(column.number && typeof cell.v === 'number' ? cell.v : cell.t === 'n/a' ? '' : cell.t);
+        if (intervalWidth) rows[index].push(cell.l, cell.h);
       });
     });
+    if (notes.length) {
+      header.push('notes');
+      order.forEach((row, index) => rows[index].push(
+        [...new Set(row.cells.flatMap(cell => cell.n || []))].sort((x, y) => x - y).map(note => notes[note]).join(' ')));
+    }
     saveFile(this.table.id + '.csv', 'text/csv;charset=utf-8', csvText([header, ...rows]));
   }
 }

@@ -33,6 +33,9 @@ struct Bars {
   std::vector<Bar> bars;
   std::vector<Bar> missing;  // places of bars that were not measured
   std::size_t left_out = 0;
+  // Where most series have no bar in most categories, only those that are there take up room.
+  bool sparse = false;
+  std::size_t side_by_side = 1;  // bars of a category, at most
 };
 
 const Point* point_of(const Series& series, std::size_t category) {
@@ -45,18 +48,37 @@ const Point* point_of(const Series& series, std::size_t category) {
 // Where the bars of a category stand: with some air between categories.
 constexpr double kAir = 0.12;
 
+void count_bars(Bars& all, const Figure& figure) {
+  std::size_t there = 0, most = 0;
+  for (std::size_t category = 0; category < all.categories; ++category) {
+    std::size_t here = 0;
+    for (const Series* series : all.series) here += point_of(*series, category) != nullptr;
+    there += here;
+    most = std::max(most, here);
+  }
+  all.sparse = !figure.stacked && 2 * there <= all.categories * all.series.size();
+  all.side_by_side = figure.stacked ? 1 : all.sparse ? most : all.series.size();
+}
+
 void add_category(Bars& all, const Figure& figure, std::size_t category) {
-  const double count = static_cast<double>(figure.stacked ? 1 : all.series.size());
+  const double count = static_cast<double>(std::max<std::size_t>(all.side_by_side, 1));
   const double thickness = (1.0 - 2.0 * kAir) / count;
+  double place = static_cast<double>(category) + kAir;
+  if (all.sparse) {
+    double here = 0.0;
+    for (const Series* series : all.series) here += point_of(*series, category) != nullptr;
+    place += 0.5 * thickness * (count - here);
+  }
   double up = 0.0, down = 0.0;  // how far a stack has grown
   for (std::size_t i = 0; i < all.series.size(); ++i) {
+    const Point* point = point_of(*all.series[i], category);
+    if (point == nullptr && all.sparse) continue;
     Bar bar;
     bar.series = i;
     bar.category = category;
-    bar.begin = static_cast<double>(category) + kAir +
-                (figure.stacked ? 0.0 : thickness * static_cast<double>(i));
+    bar.begin = place;
     bar.end = bar.begin + thickness * (count > 1.0 ? 0.94 : 1.0);
-    const Point* point = point_of(*all.series[i], category);
+    if (!figure.stacked) place += thickness;
     if (point == nullptr) {
       all.missing.push_back(bar);
       continue;
@@ -83,6 +105,7 @@ Bars bars_of(const Figure& figure, std::vector<const Series*> shown, const Colou
   all.colours = colours.of(shown);
   all.series = std::move(shown);
   all.categories = figure.x.categories.size();
+  count_bars(all, figure);
   for (std::size_t i = 0; i < all.categories; ++i) add_category(all, figure, i);
   return all;
 }
@@ -136,16 +159,25 @@ std::string short_number(double value) {
   return text;
 }
 
+// "8.41M": for bars that are narrower than their numbers.
+std::string rounded_text(double value) {
+  const double size = std::abs(value);
+  if (size >= 1e9) return short_number(value / 1e9) + 'G';
+  if (size >= 1e6) return short_number(value / 1e6) + 'M';
+  return size >= 1e3 ? short_number(value / 1e3) + 'k' : short_number(value);
+}
+
 // Numbers at the ends of bars, or inside the parts of stacks that have room.
 void write_values(Canvas& canvas, const Figure& figure, const Bars& all, const Scale& categories,
                   const Scale& values) {
   if (all.bars.size() > kMostValues) return;
   const double size = kSmall - 1.0;
   for (const Bar& bar : all.bars) {
-    const std::string text = short_number(bar.value);
-    const double width = text_width(text, size);
+    std::string text = short_number(bar.value);
     const double along = categories.pixel((bar.begin + bar.end) / 2.0);
     const double room = std::abs(categories.pixel(bar.end) - categories.pixel(bar.begin));
+    if (!figure.horizontal && text_width(text, size) > room + 8.0) text = rounded_text(bar.value);
+    const double width = text_width(text, size);
     if (figure.stacked) {
       const double from = values.pixel(bar.foot), to = values.pixel(bar.head);
       const bool fits = figure.horizontal ? std::abs(to - from) > width + 6.0 && room > size
@@ -199,14 +231,15 @@ std::vector<Entry> legend_of(const Bars& all) {
 Drawing draw_horizontal(const Figure& figure, const Bars& all, Scale values,
                         const std::vector<std::string>& notes) {
   const double rows = static_cast<double>(all.categories);
-  const double bars = static_cast<double>(figure.stacked ? 1 : all.series.size());
+  const double bars = static_cast<double>(all.side_by_side);
   const double height = std::clamp(rows * (bars * (bars > 1 ? 17.0 : 22.0) + 12.0), 90.0, 1500.0);
   auto [canvas, body] = sheet_of(figure, legend_of(all), notes, height + 60.0);
   double left = 0.0;
-  std::vector<std::string> names;
+  // Ends of names often tell them apart: two lines rather than half a name.
+  std::vector<std::vector<std::string>> names;
   for (const std::string& name : figure.x.categories) {
-    names.push_back(shortened(name, 300.0, kSmall));
-    left = std::max(left, text_width(names.back(), kSmall));
+    names.push_back(wrapped(name, 310.0, kSmall, 2));
+    for (const std::string& line : names.back()) left = std::max(left, text_width(line, kSmall));
   }
   const Box frame = frame_of(canvas, body, title_of(figure.y), "", left, 20.0);
   Scale categories{rows, 0.0};  // the first one at the top
@@ -215,8 +248,12 @@ Drawing draw_horizontal(const Figure& figure, const Bars& all, Scale values,
   canvas.ticks('x', ticks_of(values, 8));
   plot_bars(canvas, figure, all, categories, values);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    canvas.text(frame.left - 8.0, categories.pixel(static_cast<double>(i) + 0.5), names[i],
-                {.size = kSmall, .align = 'r'});
+    double y = categories.pixel(static_cast<double>(i) + 0.5) -
+               7.0 * (static_cast<double>(names[i].size()) - 1.0);
+    for (const std::string& line : names[i]) {
+      canvas.text(frame.left - 8.0, y, line, {.size = kSmall, .align = 'r'});
+      y += 14.0;
+    }
   }
   write_values(canvas, figure, all, categories, values);
   mark_missing(canvas, figure, all, categories, values);

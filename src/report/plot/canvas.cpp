@@ -27,6 +27,11 @@ std::string quoted(std::string_view text) {
   return result + "'";
 }
 
+const char* dash_text(int dash) {
+  constexpr const char* kDashes[] = {"1", "(8,5)", "(2.5,4)", "(9,4,2.5,4)"};
+  return kDashes[static_cast<std::size_t>(dash - 1) % 4];
+}
+
 std::string Canvas::place(double x, double y) const {
   return fmt::format("screen {:.5f},{:.5f}", x / width_, 1.0 - y / height_);
 }
@@ -52,7 +57,7 @@ void Canvas::line(double x1, double y1, double x2, double y2, const LineStyle& s
   commands_ += fmt::format(
       "set arrow from {} to {} {} lc rgb '{}' lw {:g} dt {} {}\n", place(x1, y1), place(x2, y2),
       style.arrow ? fmt::format("head filled size screen {:.5f},18", 7.0 / width_) : "nohead",
-      style.colour, style.width, style.dash, style.behind ? "back" : "front");
+      style.colour, style.width, dash_text(style.dash), style.behind ? "back" : "front");
 }
 
 void Canvas::mark(double x, double y, int marker, const std::string& colour, double size) {

@@ -23,6 +23,9 @@ struct Drawing {
 // In gnuplot's single quotes, where nothing but the quote itself has a meaning.
 [[nodiscard]] std::string quoted(std::string_view text);
 
+// gnuplot's words for the nth dash, from 1: short enough for the sample of a legend.
+[[nodiscard]] const char* dash_text(int dash);
+
 struct TextStyle {
   double size = 13.0;  // pixels
   std::string colour = kInk;

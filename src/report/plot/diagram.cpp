@@ -57,7 +57,7 @@ Layout layout_of(const Network& network) {
     layout.box = std::max({layout.box, text_width(node.title, kTitleSize) + 14.0,
                            text_width(node.detail, kDetailSize) + 14.0});
   }
-  layout.box = std::min(layout.box, 190.0);
+  layout.box = std::min(layout.box, 216.0);
   layout.lanes_of_depth.assign(deepest + 1, 0);
   for (const std::size_t depth : layout.depth) {
     layout.lane.push_back(layout.lanes_of_depth[depth]++);

@@ -61,6 +61,8 @@ std::vector<Tick> logarithmic_ticks(const Scale& scale, int wanted) {
   const int every = std::max(1, (last - first + wanted - 1) / wanted);
   // Few decades have room for numbers between.
   const bool between = std::log10(scale.high / scale.low) < 2.2;
+  // One way of writing numbers for one axis.
+  const bool powers = !between && (scale.high >= 1e7 || scale.low < 9.99e-5);
   std::vector<Tick> ticks;
   for (int exponent = first; exponent <= last; ++exponent) {
     for (int digit = 1; digit <= 9; ++digit) {
@@ -69,7 +71,8 @@ std::vector<Tick> logarithmic_ticks(const Scale& scale, int wanted) {
       const bool named =
           digit == 1 ? (exponent - first) % every == 0 : between && (digit == 2 || digit == 5);
       if (!named && every > 1 && digit > 1) continue;
-      ticks.push_back({value, named ? label_of(value) : std::string()});
+      const std::string label = powers && digit == 1 ? power_text(exponent) : label_of(value);
+      ticks.push_back({value, named ? label : std::string()});
     }
   }
   return ticks;

@@ -13,7 +13,7 @@ constexpr double kGap = 18.0;
 constexpr std::size_t kLegendRows = 8, kNoteLines = 8;
 
 // How wide its sample is.
-double sample_of(const Entry& entry) { return entry.line ? 26.0 : entry.marker > 0 ? 10.0 : 13.0; }
+double sample_of(const Entry& entry) { return entry.line ? 30.0 : entry.marker > 0 ? 10.0 : 13.0; }
 
 struct PlacedEntry {
   Entry entry;

@@ -88,12 +88,28 @@ Scales scales_of(const Figure& figure, const std::vector<const Series*>& shown) 
     }
   }
   scales.x = scale_of(figure.x, x, false);
+  if (!figure.x.categories.empty()) {
+    scales.x = {-0.5, static_cast<double>(figure.x.categories.size()) - 0.5};
+  }
   scales.y = scale_of(figure.y, y, false);
   // Numbers that only order things need no zero.
-  if (!figure.x.logarithmic && !figure.x.low && !x.empty() && x.low() > 0.0 && x.high() > x.low()) {
+  if (figure.x.categories.empty() && !figure.x.logarithmic && !figure.x.low && !x.empty() &&
+      x.low() > 0.0 && x.high() > x.low()) {
     scales.x.low = std::max(scales.x.low, x.low() - 0.04 * (x.high() - x.low()));
   }
   return scales;
+}
+
+// Numbers, or the names of categories.
+std::vector<Tick> x_ticks_of(const Figure& figure, const Scale& scale) {
+  const std::vector<std::string>& names = figure.x.categories;
+  if (names.empty()) return ticks_of(scale, 10);
+  std::vector<Tick> ticks;
+  const double room = 840.0 / static_cast<double>(names.size()) - 8.0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    ticks.push_back({static_cast<double>(i), shortened(names[i], std::max(room, 24.0), 12.0)});
+  }
+  return ticks;
 }
 
 using Rows = std::vector<std::vector<double>>;
@@ -149,7 +165,7 @@ void plot_series(Canvas& canvas, const Look& look, const Scales& scales) {
   if (has_line(series) && rows.size() > 1) {
     canvas.plot(block, fmt::format("using 1:2 with {} lc rgb '{}' lw 2 dt {}",
                                    series.style == SeriesStyle::step ? "steps" : "lines",
-                                   look.colour, look.dash));
+                                   look.colour, dash_text(look.dash)));
   }
   if (look.marker > 0) {
     const double size = rows.size() > 300 ? 0.35 : rows.size() > 60 ? 0.55 : 0.9;
@@ -241,7 +257,7 @@ void draw_labels(Canvas& canvas, const std::vector<Look>& looks, const Scales& s
       if (point.label.empty() || drawn == kMostLabels) continue;
       if (!scales.x.takes(point.x) || !scales.y.takes(point.y)) continue;
       drawn += places.label(canvas, scales.x.pixel(point.x), scales.y.pixel(point.y), 5.0,
-                            shortened(point.label, 220.0, kSmall - 1.0),
+                            shortened(point.label, 320.0, kSmall - 1.0),
                             {.size = kSmall - 1.0, .colour = look.colour});
     }
   }
@@ -257,7 +273,7 @@ Drawing draw_xy(const Figure& figure, const Colours& colours) {
   const std::vector<Look> looks = looks_of(shown, colours);
   auto [canvas, body] = sheet_of(figure, legend_of(looks), notes, kBodyHeight);
 
-  const auto x_ticks = ticks_of(scales.x, 10), y_ticks = ticks_of(scales.y, 7);
+  const auto x_ticks = x_ticks_of(figure, scales.x), y_ticks = ticks_of(scales.y, 7);
   const Box frame =
       frame_of(canvas, body, title_of(figure.x), title_of(figure.y), widest(y_ticks), 20.0);
   canvas.axes(frame, scales.x, scales.y);

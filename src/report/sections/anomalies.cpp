@@ -51,8 +51,10 @@ Notice notice_of(const std::string& name, const std::vector<const Flagged*>& fla
   text.say(sentence_case(count_words(flagged.size(), "run")), runs);
   text.say(fmt::format(": {}.", told));
   if (flagged.front()->flag.evidence != told) {
-    text.say(
-        fmt::format(" Run {}: {}.", flagged.front()->run->run.id, flagged.front()->flag.evidence));
+    const RunId first = flagged.front()->run->run.id;
+    text.say(" ");
+    text.say(fmt::format("Run {}", first), {first});
+    text.say(fmt::format(": {}.", flagged.front()->flag.evidence));
   }
   notice.pieces = text.pieces();
   return notice;

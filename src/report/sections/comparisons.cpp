@@ -150,9 +150,12 @@ std::optional<Table> ledger_table(const Data& data, const Ratio& ratio, const Wo
   };
   Table table;
   table.id = fmt::format("comparisons-gap-{}", number);
-  table.title = fmt::format("Why {} takes {} {} times as long as {}", wording.work(*ratio.of),
-                            who(*ratio.than), number_text(ledger.ratio), who(*ratio.of));
-  table.caption = "Factors above 1 make the slower one slower; their product is the ratio.";
+  table.title =
+      fmt::format("Why {} takes {} times as long with {} as with {}", wording.work(*ratio.of),
+                  number_text(ledger.ratio), who(*ratio.than), who(*ratio.of));
+  table.caption =
+      fmt::format("A is {}, B is {}. Factors above 1 make B slower; their product is the ratio.",
+                  who(*ratio.of), who(*ratio.than));
   table.columns = {{.title = "factor"},
                    {.title = "of the ratio", .unit = "×", .number = true},
                    {.title = "evidence"}};
@@ -191,7 +194,9 @@ Sentence tally_sentence(const std::vector<Ratio>& ratios) {
 
 Section comparisons_section(const SectionInput& input) {
   Section section = titled("comparisons", "Comparisons");
-  const std::vector<const RunView*> runs = newest_of(shown_runs(input));
+  std::vector<const RunView*> runs = newest_of(shown_runs(input));
+  // Iterations that were watched tell nothing of speed.
+  std::erase_if(runs, [](const RunView* run) { return run->run.command == "profile"; });
   const Wording wording(runs);
   bool cut = false;
   const std::vector<Ratio> ratios = ratios_of(input, runs, cut);

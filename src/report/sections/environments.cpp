@@ -32,7 +32,7 @@ std::optional<double> number_at(const Json& at, const char* key) {
 }
 std::string digits_at(const Json& at, const char* key) {
   const auto value = number_at(at, key);
-  return value ? number_text(*value, 4) : std::string{};
+  return value ? plain_text(*value) : std::string{};
 }
 std::string memory_at(const Json& at, const char* key) {
   const auto value = number_at(at, key);
@@ -89,7 +89,7 @@ std::string limits_text(const Json& fingerprint) {
              memory = number_at(fingerprint, "memory_limit_bytes");
   if (!cpu && !memory) return "none";
   std::vector<std::string> limits;
-  if (cpu) limits.push_back(number_text(*cpu) + " processors");
+  if (cpu) limits.push_back(plain_text(*cpu) + " processors");
   if (memory) limits.push_back(bytes_text(static_cast<std::int64_t>(*memory)));
   return joined(limits, ", ");
 }

@@ -29,8 +29,8 @@ struct Spread {
   [[nodiscard]] double most() const { return *std::max_element(values.begin(), values.end()); }
   // "19", "19 to 120"
   [[nodiscard]] std::string text() const {
-    return least() == most() ? number_text(least())
-                             : fmt::format("{} to {}", number_text(least()), number_text(most()));
+    return least() == most() ? plain_text(least())
+                             : fmt::format("{} to {}", plain_text(least()), plain_text(most()));
   }
 };
 
@@ -104,7 +104,7 @@ Sentence warmup_sentence(const std::vector<const RunView*>& runs) {
     text.say(".");
   }
   if (!stopping.counts.empty()) {
-    text.say(fmt::format(" Measuring ended because of {}.", stopping.text()));
+    text.say(fmt::format(" Measuring ended with {} of the runs.", stopping.text()));
   }
   return text;
 }
@@ -136,7 +136,7 @@ Sentence interval_sentence() {
       "bootstrap over blocks of {} replicates, and with 99% where two runs are compared. Faster "
       "and slower mean that the interval lies on one side of 1 and that the ratio is beyond {}; "
       "where neither is shown the answer is undecided.",
-      count_text(kReplicates), percent_text(VerdictOptions{}.margin)));
+      count_text(kReplicates), limit_text(VerdictOptions{}.margin)));
   return text;
 }
 
@@ -158,7 +158,7 @@ Sentence ceilings_sentence(const Data& data) {
       "as an error of the tool.",
       count_words(count, "ceiling"),
       days.empty() ? "" : " of " + list_text({days.begin(), days.end()}),
-      percent_text(kRoofTolerance)));
+      limit_text(kRoofTolerance)));
   return text;
 }
 
@@ -171,12 +171,13 @@ Sentence overhead_sentence(const std::vector<const RunView*>& runs) {
                                 rate.text(), percent_text(telemetry.most())));
   }
   if (!recording.empty()) {
-    parts.push_back(fmt::format("writing to the store at most {} of a run's time, between turns",
+    parts.push_back(fmt::format("writing to the store, between turns, at most {} of a run's time",
                                 percent_text(recording.most())));
   }
   if (!profiling.empty()) {
-    parts.push_back(fmt::format("watching an iteration for a profile at most {} of its time",
-                                percent_text(profiling.most())));
+    parts.push_back(fmt::format(
+        "watching an iteration for a profile at most {} of the time of one that was not watched",
+        percent_text(profiling.most())));
   }
   if (parts.empty()) return std::nullopt;
   Prose text;

@@ -63,6 +63,13 @@ Table runs_table() {
   return table;
 }
 
+// Without the folder that the program lay in.
+std::string command_line(const std::string& arguments) {
+  const std::string program = arguments.substr(0, arguments.find(' '));
+  const std::size_t folder = program.rfind('/');
+  return folder == std::string::npos ? arguments : arguments.substr(folder + 1);
+}
+
 // Without the fraction of the second.
 std::string time_text(const std::string& started) {
   const std::size_t point = started.find('.');
@@ -74,7 +81,7 @@ std::vector<Cell> row_of(const RunRecord& run, const std::string& machine) {
   id.runs = {run.id};
   return {std::move(id),
           words(machine),
-          words(run.arguments.empty() ? run.command : run.arguments),
+          words(run.arguments.empty() ? run.command : command_line(run.arguments)),
           words(work_text(run.work)),
           words(executor_text(run.executor)),
           Cell{},

@@ -1,0 +1,212 @@
+// ridgeline study: carries out an experiment that a file describes.
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/command_line.h"
+#include "cli/output.h"
+#include "cli/parser.h"
+#include "cli/store_options.h"
+#include "cli/study_output.h"
+#include "lab/environment.h"
+#include "study/plan.h"
+
+namespace ridgeline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct StudyOptions {
+  std::string name;
+  std::string scale = "small";
+  std::vector<std::string> only, data;
+  StoreOptions store;
+  int threads = 0;
+  bool restart = false, dry_run = false, json = false;
+};
+
+// "a,b" and repeated options.
+std::vector<std::string> parts_of(const std::vector<std::string>& given) {
+  std::vector<std::string> parts;
+  for (const std::string& list : given) {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t end = std::min(list.find(',', begin), list.size());
+      if (end > begin) parts.push_back(list.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return parts;
+}
+
+// Folders and NAME=PATH of --data. A folder also serves the commands, which look there by name.
+study::MachineOptions machine_options(const StudyOptions& options) {
+  study::MachineOptions machine;
+  for (const std::string& text : options.data) {
+    const std::size_t equals = text.find('=');
+    const std::string path = equals == std::string::npos ? text : text.substr(equals + 1);
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) bad_input("--data {}: there is no '{}'", text, path);
+    const std::string whole = fs::absolute(path, ignored).string();
+    if (equals != std::string::npos) {
+      machine.data[text.substr(0, equals)] = whole;
+      continue;
+    }
+    if (!machine.data_folder.empty()) {
+      bad_input("--data {}: one folder can be named; single data sets as NAME=PATH", text);
+    }
+    if (!fs::is_directory(path, ignored)) {
+      bad_input("--data {}: is no folder; name a file's data set: --data NAME={}", text, text);
+    }
+    machine.data_folder = whole;
+    setenv("RIDGELINE_DATA", whole.c_str(), 1);
+  }
+  return machine;
+}
+
+std::string options_text(const StudyOptions& options, const std::vector<std::string>& only) {
+  std::vector<std::string> words;
+  if (!only.empty()) words.push_back("only=" + joined(only, ","));
+  if (!options.data.empty()) words.push_back("data=" + joined(options.data, ","));
+  if (options.threads > 0) words.push_back(fmt::format("threads={}", options.threads));
+  return joined(words, "; ");
+}
+
+int run_study(const StudyOptions& options) {
+  const study::Study found = study::find_study(options.name);
+  study::PlanOptions planning;
+  planning.scale = study::parse_scale(options.scale);
+  planning.only = parts_of(options.only);
+  planning.threads = options.threads;
+  if (options.threads < 0) bad_input("--threads {}: must not be negative", options.threads);
+  if (options.store.path == "none") bad_input("a study needs a store: --store FILE");
+  check_store(options.store);
+
+  const EnvironmentRecord environment =
+      environment_record(read_environment(), options.store.environment_label);
+  study::MachineOptions machine_of = machine_options(options);
+  std::error_code ignored;
+  if (fs::exists(options.store.path, ignored)) {
+    machine_of.ceilings = read_store(options.store).ceilings(environment.key);
+  }
+  const std::unique_ptr<study::Capabilities> machine = this_machine(std::move(machine_of));
+  std::vector<study::PlannedItem> plan = plan_study(found, planning, *machine);
+
+  StudySummary summary;
+  summary.study = &found;
+  summary.scale = planning.scale;
+  summary.store = options.store.path;
+  if (options.dry_run) {
+    for (const study::PlannedItem& item : plan) summary.items.push_back(item.record);
+    print(options.json ? study_json(summary) : study_plan_text(summary));
+    return 0;
+  }
+  {
+    Store store(options.store.path);
+    store.add(environment);
+  }
+  study::StudyRun run(found, planning.scale, std::move(plan),
+                      {.store = options.store.path,
+                       .program = own_program(),
+                       .environment = environment.key,
+                       .environment_label = options.store.environment_label,
+                       .options = options_text(options, planning.only),
+                       .restart = options.restart});
+  summary.uuid = run.record().uuid;
+  summary.resumed = run.resumed();
+  summary.items = run.items();
+  if (!options.json) {
+    if (run.resumed()) {
+      print(fmt::format("Going on with the study that began {}\n\n", run.record().started));
+    }
+    print(study_plan_text(summary) + '\n');
+  }
+  StudyProgress progress(summary.items);
+  const bool whole = run.run(progress);
+  summary.interrupted = !whole;
+  summary.items = run.items();
+  summary.seconds = progress.seconds();
+  print(options.json ? study_json(summary) : study_outcome_text(summary));
+  if (!whole) return 128 + progress.signal();
+  const bool failed =
+      std::any_of(summary.items.begin(), summary.items.end(),
+                  [](const StudyItemRecord& item) { return item.status == ItemStatus::failed; });
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_study(Parser& program, Action& action) {
+  auto options = std::make_shared<StudyOptions>();
+  Parser* command =
+      program.add_subcommand("study", "Carry out an experiment: a built-in one or a file");
+  command->add_option("STUDY", options->name, "A name of 'ridgeline study list', or a file");
+  command->add_option("--scale", options->scale, "small: minutes on two cores; full: as published")
+      ->capture_default_str();
+  command->add_option("--only", options->only, "Only these parts")
+      ->type_name("PART,...")
+      ->expected(1)
+      ->take_all();
+  command
+      ->add_option("--data", options->data,
+                   "The folder that holds data sets by name, or NAME=PATH for one of them, "
+                   "repeatable [$RIDGELINE_DATA, data]")
+      ->type_name("DIR")
+      ->expected(1)
+      ->take_all();
+  add_store_option(*command, options->store);
+  command
+      ->add_option("--env-label", options->store.environment_label,
+                   "Your name for this machine, for example 'cloud CPU, 4 vCPU'")
+      ->type_name("TEXT");
+  command->add_option("--threads", options->threads, "Threads; 0: one for each usable processor")
+      ->capture_default_str();
+  command->add_flag("--restart", options->restart,
+                    "Begin anew, though an interrupted study could go on");
+  command->add_flag("--dry-run", options->dry_run, "Only show the plan");
+  command->add_flag("--json", options->json, "Print one JSON document, messages on standard error");
+  command->footer(
+      "What this machine cannot do is left out by name. An interrupted study goes on where it "
+      "stopped when it is called again.\n"
+      "Examples:\n"
+      "  ridgeline study quick\n"
+      "  ridgeline study backends --scale full --dry-run\n"
+      "  ridgeline study environments --env-label 'cloud CPU, 4 vCPU' --data ~/data\n"
+      "  ridgeline study roofline --only gpu,ceilings\n"
+      "  ridgeline study show quick > mine.toml; ridgeline study mine.toml\n"
+      "  ridgeline study list");
+
+  Parser* list = command->add_subcommand("list", "The built-in studies");
+  list->add_flag("--json", options->json, "Print one JSON document");
+  list->footer("Example:\n  ridgeline study list");
+  list->callback([options, &action] {
+    action = [options] {
+      print(options->json ? study_list_json() : study_list_text());
+      return 0;
+    };
+  });
+  Parser* show = command->add_subcommand("show", "Print a study's file");
+  show->add_option("STUDY", options->name, "A name of 'ridgeline study list', or a file")
+      ->required();
+  show->footer("Example:\n  ridgeline study show quick > mine.toml");
+  show->callback([options, &action] {
+    action = [options] {
+      print(study::find_study(options->name).text);
+      return 0;
+    };
+  });
+  command->callback([command, options, &action] {
+    if (command->subcommand_given()) return;
+    action = [command, options] {
+      if (options->name.empty()) {
+        print(command->help());
+        return 0;
+      }
+      return run_study(*options);
+    };
+  });
+}
+
+}  // namespace ridgeline::cli

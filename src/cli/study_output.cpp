@@ -1,0 +1,263 @@
+#include "cli/study_output.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/output.h"
+
+namespace ridgeline::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view status_word(ItemStatus status) {
+  switch (status) {
+    case ItemStatus::waiting:
+      return "waiting";
+    case ItemStatus::done:
+      return "done";
+    case ItemStatus::left_out:
+      return "left out";
+    case ItemStatus::failed:
+      return "failed";
+  }
+  return "";
+}
+
+bool runs(const StudyItemRecord& item) { return item.status != ItemStatus::left_out; }
+bool waits(const StudyItemRecord& item) {
+  return item.status == ItemStatus::waiting || item.status == ItemStatus::failed;
+}
+
+std::string plural(std::size_t count, const char* word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+// Seconds in words that do not pretend to be exact.
+std::string about(double seconds) {
+  if (seconds < 1.0) return "a moment";
+  if (seconds < 90.0) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 5400.0) return fmt::format("{:.0f} min", seconds / 60.0);
+  return fmt::format("{:.1f} h", seconds / 3600.0);
+}
+
+// The end of an item's title; its key tells the rest.
+std::string executors_of(const StudyItemRecord& item) {
+  const std::size_t colon = item.title.rfind(": ");
+  return colon == std::string::npos ? std::string() : item.title.substr(colon + 2);
+}
+
+// What is left out, the same reasons together.
+std::string left_out_text(std::span<const StudyItemRecord> items) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
+  for (const StudyItemRecord& item : items) {
+    if (item.status != ItemStatus::left_out) continue;
+    const auto known = std::find_if(by_reason.begin(), by_reason.end(),
+                                    [&](const auto& each) { return each.first == item.reason; });
+    if (known != by_reason.end()) {
+      known->second.push_back(item.key);
+    } else {
+      by_reason.push_back({item.reason, {item.key}});
+    }
+  }
+  if (by_reason.empty()) return {};
+  std::string text = "\nLeft out\n";
+  for (const auto& [reason, keys] : by_reason) {
+    text += fmt::format("  {}\n    because {}\n", joined(keys, ", "), reason);
+  }
+  return text;
+}
+
+// What stands for what was not to be had, each with its parts.
+std::string substitutes_text(std::span<const StudyItemRecord> items) {
+  std::map<std::string, std::vector<std::string>> parts;
+  for (const StudyItemRecord& item : items) {
+    if (item.substitute.empty() || !runs(item)) continue;
+    std::vector<std::string>& names = parts[item.substitute];
+    const std::string part = item.key.substr(0, item.key.find('/'));
+    if (std::find(names.begin(), names.end(), part) == names.end()) names.push_back(part);
+  }
+  if (parts.empty()) return {};
+  std::string text = "\nSubstitutes\n";
+  for (const auto& [what, names] : parts) {
+    text += fmt::format("  {}: {}\n", joined(names, ", "), what);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string study_plan_text(const StudySummary& summary) {
+  const study::Definition& definition = summary.study->definition;
+  std::size_t count = 0, done = 0;
+  double seconds = 0.0;
+  TextTable table({"item", "by", "about"}, "llr");
+  for (const StudyItemRecord& item : summary.items) {
+    if (!runs(item)) continue;
+    ++count;
+    done += item.status == ItemStatus::done ? 1 : 0;
+    if (waits(item)) seconds += item.estimated_seconds;
+    table.add_row({item.key + (item.substitute.empty() ? "" : " *"), executors_of(item),
+                   item.status == ItemStatus::done ? "done"
+                   : item.estimated_seconds > 0.0  ? about(item.estimated_seconds)
+                                                   : "nothing"});
+  }
+  std::string text = fmt::format("{}: {}, scale {}\n\n", definition.name, definition.title,
+                                 name_of(summary.scale));
+  if (count > 0) text += table.text();
+  const std::string substitutes = substitutes_text(summary.items);
+  text += left_out_text(summary.items) + substitutes;
+  text += fmt::format(
+      "\n{}{}, about {} in all: an estimate from the work and the speed of the "
+      "hardware{}\n",
+      plural(count, "item"), done > 0 ? fmt::format(", {} of them done already", done) : "",
+      about(seconds), substitutes.empty() ? "" : "; * with a substitute");
+  return text;
+}
+
+std::string study_outcome_text(const StudySummary& summary) {
+  std::map<ItemStatus, std::size_t> counts;
+  for (const StudyItemRecord& item : summary.items) ++counts[item.status];
+  std::string text = "\n";
+  for (const StudyItemRecord& item : summary.items) {
+    if (item.status != ItemStatus::failed) continue;
+    text += fmt::format("failed: {}\n  {}\n  ridgeline {}\n", item.key, item.reason, item.command);
+  }
+  text += fmt::format("{} done, {} left out, {} failed", counts[ItemStatus::done],
+                      counts[ItemStatus::left_out], counts[ItemStatus::failed]);
+  if (counts[ItemStatus::waiting] > 0) {
+    text += fmt::format(", {} waiting", counts[ItemStatus::waiting]);
+  }
+  text += fmt::format("; {}, stored in {}\n", duration_text(summary.seconds), summary.store);
+  if (summary.interrupted) {
+    text += "interrupted: the same command goes on from here\n";
+  } else if (counts[ItemStatus::failed] > 0) {
+    text += "the same command tries again what failed\n";
+  }
+  return text;
+}
+
+std::string study_json(const StudySummary& summary) {
+  Json items = Json::array();
+  double estimate = 0.0;
+  for (const StudyItemRecord& item : summary.items) {
+    if (waits(item)) estimate += item.estimated_seconds;
+    items.push_back(
+        {{"key", item.key},
+         {"part", item.key.substr(0, item.key.find('/'))},
+         {"title", item.title},
+         {"command", item.command},
+         {"status", status_word(item.status)},
+         {"reason", item.reason.empty() ? Json(nullptr) : Json(item.reason)},
+         {"substitute", item.substitute.empty() ? Json(nullptr) : Json(item.substitute)},
+         {"estimated_seconds", runs(item) ? Json(item.estimated_seconds) : Json(nullptr)},
+         {"seconds", item.seconds ? Json(*item.seconds) : Json(nullptr)}});
+  }
+  const Json document = {{"study", summary.study->definition.name},
+                         {"title", summary.study->definition.title},
+                         {"scale", name_of(summary.scale)},
+                         {"uuid", summary.uuid.empty() ? Json(nullptr) : Json(summary.uuid)},
+                         {"store", summary.store},
+                         {"resumed", summary.resumed},
+                         {"interrupted", summary.interrupted},
+                         {"estimated_seconds_left", estimate},
+                         {"seconds", summary.uuid.empty() ? Json(nullptr) : Json(summary.seconds)},
+                         {"items", std::move(items)}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string study_list_text() {
+  TextTable table({"study", "title"}, "ll");
+  for (const std::string& name : study::built_in_studies()) {
+    table.add_row({name, study::find_study(name).definition.title});
+  }
+  return table.text();
+}
+
+std::string study_list_json() {
+  Json list = Json::array();
+  for (const std::string& name : study::built_in_studies()) {
+    const study::Study found = study::find_study(name);
+    Json parts = Json::array();
+    for (const study::Part& part : found.full) parts.push_back(part.id);
+    list.push_back({{"name", name},
+                    {"title", found.definition.title},
+                    {"question", found.definition.question},
+                    {"parts", std::move(parts)}});
+  }
+  return Json{{"studies", std::move(list)}}.dump(2) + '\n';
+}
+
+StudyProgress::StudyProgress(std::span<const StudyItemRecord> items)
+    : terminal_(isatty(STDERR_FILENO) != 0) {
+  for (const StudyItemRecord& item : items) {
+    total_ += runs(item) ? 1 : 0;
+    done_ += item.status == ItemStatus::done ? 1 : 0;
+    if (waits(item)) left_estimate_ += item.estimated_seconds;
+  }
+}
+
+StudyProgress::~StudyProgress() { clear(); }
+
+double StudyProgress::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+// "7 of 20 done, 2 min 05 s so far, about 6 min left"
+std::string StudyProgress::standing() const {
+  // Estimates count little until some of them could be held against the clock.
+  constexpr double kTrust = 10.0;
+  const double pace = (done_seconds_ + kTrust) / (done_estimate_ + kTrust);
+  const double item = std::chrono::duration<double>(Clock::now() - item_start_).count();
+  const double left = pace * left_estimate_ +
+                      (told_ ? 0.0 : std::max(0.0, pace * current_.estimated_seconds - item));
+  return fmt::format("{} of {} done, {} so far, about {} left", done_, total_, about(seconds()),
+                     about(left));
+}
+
+void StudyProgress::clear() {
+  if (drawn_) message("\r\033[K");
+  drawn_ = false;
+}
+
+void StudyProgress::draw() {
+  if (!terminal_ || told_) return;
+  const Clock::time_point now = Clock::now();
+  if (drawn_ && now - last_ < std::chrono::milliseconds(500)) return;
+  last_ = now;
+  drawn_ = true;
+  message(fmt::format("\r\033[K{}: {}", current_.key, standing()));
+}
+
+void StudyProgress::begun(const StudyItemRecord& item) {
+  current_ = item;
+  told_ = false;
+  item_start_ = Clock::now();
+  left_estimate_ = std::max(0.0, left_estimate_ - item.estimated_seconds);
+  draw();
+}
+
+void StudyProgress::ended(const StudyItemRecord& item) {
+  clear();
+  told_ = true;
+  done_ += item.status == ItemStatus::done ? 1 : 0;
+  total_ -= item.status == ItemStatus::left_out ? 1 : 0;
+  done_estimate_ += item.estimated_seconds;
+  done_seconds_ += item.seconds.value_or(0.0);
+  std::string outcome = fmt::format("{} after {}", status_word(item.status),
+                                    duration_text(item.seconds.value_or(0.0)));
+  if (!item.reason.empty()) outcome += ": " + item.reason;
+  message(fmt::format("{}  {}  ({})\n", item.key, outcome, standing()));
+}
+
+bool StudyProgress::go_on() {
+  draw();
+  return !interrupt_.raised();
+}
+
+}  // namespace ridgeline::cli

@@ -1,0 +1,59 @@
+#pragma once
+
+// A study's plan, its progress and its outcome, for people and for programs.
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/interrupt.h"
+#include "study/runner.h"
+
+namespace ridgeline::cli {
+
+struct StudySummary {
+  const study::Study* study = nullptr;
+  study::Scale scale = study::Scale::small;
+  std::string store, uuid;  // empty uuid: only planned
+  bool resumed = false, interrupted = false;
+  std::vector<StudyItemRecord> items;
+  double seconds = 0.0;  // of this call
+};
+// The items with estimates, what is left out, what takes the place of what.
+[[nodiscard]] std::string study_plan_text(const StudySummary& summary);
+// How it ended.
+[[nodiscard]] std::string study_outcome_text(const StudySummary& summary);
+[[nodiscard]] std::string study_json(const StudySummary& summary);
+// Of the built-in ones.
+[[nodiscard]] std::string study_list_text();
+[[nodiscard]] std::string study_list_json();
+
+// Tells each item as it begins and ends; on a terminal one line with the overall progress. What is
+// left is estimated from how long finished items took against their estimates.
+class StudyProgress final : public study::StudyObserver {
+ public:
+  explicit StudyProgress(std::span<const StudyItemRecord> items);
+  ~StudyProgress() override;
+  void begun(const StudyItemRecord& item) override;
+  void ended(const StudyItemRecord& item) override;
+  [[nodiscard]] bool go_on() override;
+  [[nodiscard]] int signal() const { return interrupt_.signal(); }
+  [[nodiscard]] double seconds() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] std::string standing() const;
+  void draw();
+  void clear();
+
+  InterruptGuard interrupt_;
+  bool terminal_, drawn_ = false, told_ = false;
+  Clock::time_point start_ = Clock::now(), item_start_ = start_, last_;
+  std::size_t total_ = 0, done_ = 0;
+  double left_estimate_ = 0.0;                       // of what has not begun
+  double done_estimate_ = 0.0, done_seconds_ = 0.0;  // of what has ended in this call
+  StudyItemRecord current_;
+};
+
+}  // namespace ridgeline::cli

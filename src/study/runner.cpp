@@ -1,0 +1,254 @@
+#include "study/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "study/child.h"
+
+namespace ridgeline::study {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kLongestReason = 500;
+
+bool is_bench(const PlannedItem& item) { return !item.words.empty() && item.words[0] == "bench"; }
+bool is_ceilings(const PlannedItem& item) { return !item.words.empty() && item.words[0] == "env"; }
+
+bool same_study(const StudyRecord& a, const StudyRecord& b) {
+  return a.name == b.name && a.scale == b.scale && a.definition == b.definition &&
+         a.options == b.options && a.environment == b.environment;
+}
+
+// The last words of a command that failed, without its name.
+std::string last_words(const ChildOutcome& outcome) {
+  constexpr std::string_view kName = "ridgeline: ";
+  std::string text = outcome.errors;
+  if (const std::size_t named = text.rfind(kName); named != std::string::npos) {
+    text.erase(0, named + kName.size());
+  }
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
+  if (text.size() > kLongestReason) text = text.substr(0, kLongestReason) + " …";
+  return text;
+}
+
+std::string text_at(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// Candidates of a bench that failed, with their errors.
+std::string failed_candidates(const std::string& json) {
+  const Json document = Json::parse(json, nullptr, false);
+  std::string text;
+  if (!document.is_object() || !document.contains("failed")) return text;
+  for (const Json& row : document["failed"]) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", text_at(row, "backend"),
+                        text_at(row, "error"));
+  }
+  return text;
+}
+
+std::string reason_of(const PlannedItem& item, const ChildOutcome& outcome) {
+  std::string reason = is_bench(item) ? failed_candidates(outcome.output) : std::string();
+  if (reason.empty()) reason = last_words(outcome);
+  const std::string ending = outcome.code > 128
+                                 ? fmt::format("ended by signal {}", outcome.code - 128)
+                                 : fmt::format("exit code {}", outcome.code);
+  return reason.empty() ? ending : fmt::format("{} ({})", reason, ending);
+}
+
+// What turns out to be too large for this machine is no failure.
+bool lacks_memory(const ChildOutcome& outcome) {
+  return outcome.code == 2 && outcome.errors.find("memory") != std::string::npos;
+}
+
+}  // namespace
+
+StudyRun::StudyRun(const Study& study, Scale scale, std::vector<PlannedItem> plan, StudyCall call)
+    : call_(std::move(call)), store_(call_.store), plan_(std::move(plan)) {
+  StudyRecord wanted;
+  wanted.uuid = new_uuid();
+  wanted.name = study.definition.name;
+  wanted.scale = std::string(name_of(scale));
+  wanted.environment = call_.environment;
+  wanted.options = call_.options;
+  wanted.definition = study.text;
+  wanted.started = utc_now();
+  open(wanted);
+}
+
+void StudyRun::open(const StudyRecord& wanted) {
+  const auto newest = [&]() -> std::optional<StudyRecord> {
+    std::optional<StudyRecord> found;
+    for (const StudyRecord& record : store_.studies()) {
+      if (same_study(record, wanted) && record.finished.empty()) found = record;
+    }
+    return found;
+  };
+  std::optional<StudyRecord> former;
+  if (!call_.restart) former = newest();
+  record_ = former.value_or(wanted);
+  lock_ = std::make_unique<StudyLock>(call_.store, record_.uuid);
+  // Whoever held the lock may have finished it meanwhile.
+  if (former) {
+    const std::optional<StudyRecord> still = newest();
+    if (!still || still->uuid != former->uuid) {
+      former.reset();
+      record_ = wanted;
+      lock_ = std::make_unique<StudyLock>(call_.store, record_.uuid);
+    }
+  }
+  resumed_ = former.has_value();
+  for (PlannedItem& item : plan_) item.record.study = record_.uuid;
+  if (resumed_) take_over(store_.study_items(record_.uuid));
+  store_.put(record_);
+  const std::vector<StudyItemRecord> all = items();
+  store_.put(all);
+}
+
+// What a former call did and this plan still wants stays; the rest goes.
+void StudyRun::take_over(const std::vector<StudyItemRecord>& former) {
+  std::set<std::string> planned;
+  for (PlannedItem& item : plan_) {
+    planned.insert(item.record.key);
+    const auto known =
+        std::find_if(former.begin(), former.end(),
+                     [&](const StudyItemRecord& record) { return record.key == item.record.key; });
+    if (known == former.end() || item.words.empty() || known->command != item.record.command) {
+      continue;
+    }
+    // Also what a command found to be too large for the machine.
+    if (known->status == ItemStatus::done || known->status == ItemStatus::left_out) {
+      const std::int64_t number = item.record.number;
+      item.record = *known;
+      item.record.number = number;
+    }
+  }
+  std::vector<std::string> gone;
+  for (const StudyItemRecord& record : former) {
+    if (planned.contains(record.key)) continue;
+    // What a command that is done had left out by itself.
+    const auto owner = std::find_if(plan_.begin(), plan_.end(), [&](const PlannedItem& item) {
+      return item.record.status == ItemStatus::done &&
+             record.key.starts_with(item.record.key + "/");
+    });
+    if (owner != plan_.end() && record.status == ItemStatus::left_out) {
+      further_.push_back(record);
+      continue;
+    }
+    gone.push_back(record.key);
+    remove_runs(record.key);
+  }
+  store_.remove_items(record_.uuid, gone);
+}
+
+std::vector<StudyItemRecord> StudyRun::items() const {
+  std::vector<StudyItemRecord> all;
+  for (const PlannedItem& item : plan_) {
+    all.push_back(item.record);
+    for (const StudyItemRecord& each : further_) {
+      if (each.number == item.record.number) all.push_back(each);
+    }
+  }
+  return all;
+}
+
+void StudyRun::remove_runs(const std::string& key) {
+  std::vector<RunId> gone;
+  for (const RunRecord& run : store_.runs({.study = record_.uuid})) {
+    if (run.item == key) gone.push_back(run.id);
+  }
+  if (!gone.empty()) store_.remove(gone);
+}
+
+bool StudyRun::ceilings_known(const PlannedItem& item) const {
+  const std::string& device = item.words.back();
+  const std::vector<Ceiling> known = store_.ceilings(call_.environment);
+  return std::any_of(known.begin(), known.end(),
+                     [&](const Ceiling& ceiling) { return ceiling.device == device; });
+}
+
+void StudyRun::note_left_out(const PlannedItem& item, const std::string& json) {
+  const Json document = Json::parse(json, nullptr, false);
+  if (!document.is_object() || !document.contains("left_out")) return;
+  for (const Json& row : document["left_out"]) {
+    StudyItemRecord left = item.record;
+    const ExecutorName executor{text_at(row, "backend"), text_at(row, "device")};
+    const std::string batch = text_at(row, "batch");
+    left.key += fmt::format("/batch={}/{}", batch, executor.key());
+    left.title = fmt::format("{}, batch {}: {}", text_at(row, "model"), batch, executor.text());
+    left.status = ItemStatus::left_out;
+    left.reason = text_at(row, "reason");
+    left.estimated_seconds = 0.0;
+    left.seconds.reset();
+    further_.push_back(std::move(left));
+  }
+}
+
+bool StudyRun::run(StudyObserver& observer) {
+  for (std::size_t i = 0; i < plan_.size(); ++i) {
+    const ItemStatus status = plan_[i].record.status;
+    if (status == ItemStatus::done || status == ItemStatus::left_out) continue;
+    if (!observer.go_on() || !run_item(i, observer)) return false;
+  }
+  const bool failed = std::any_of(plan_.begin(), plan_.end(), [](const PlannedItem& item) {
+    return item.record.status == ItemStatus::failed;
+  });
+  // What failed can be tried again by the same call: such a study is not finished.
+  if (failed) return true;
+  record_.finished = utc_now();
+  store_.put(record_);
+  return true;
+}
+
+bool StudyRun::run_item(std::size_t index, StudyObserver& observer) {
+  PlannedItem& item = plan_[index];
+  item.record.status = ItemStatus::waiting;
+  item.record.reason.clear();
+  item.record.seconds.reset();
+  observer.begun(item.record);
+  // Of a call that was killed.
+  remove_runs(item.record.key);
+  const auto start = std::chrono::steady_clock::now();
+  ChildOutcome outcome;
+  if (!is_ceilings(item) || !ceilings_known(item)) {
+    std::vector<std::string> words = {call_.program};
+    words.insert(words.end(), item.words.begin(), item.words.end());
+    words.insert(words.end(), {"--store", call_.store.string()});
+    if (!call_.environment_label.empty()) {
+      words.insert(words.end(), {"--env-label", call_.environment_label});
+    }
+    if (!is_ceilings(item)) {
+      words.insert(words.end(), {"--study-item", record_.uuid, item.record.key});
+    }
+    if (is_bench(item)) words.emplace_back("--json");
+    outcome = run_child(std::move(words), [&] { return observer.go_on(); });
+  }
+  if (outcome.stopped) {
+    remove_runs(item.record.key);
+    return false;
+  }
+  item.record.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::vector<StudyItemRecord> changed;
+  if (outcome.code == 0) {
+    item.record.status = ItemStatus::done;
+    const std::size_t known = further_.size();
+    if (is_bench(item)) note_left_out(item, outcome.output);
+    changed.assign(further_.begin() + static_cast<std::ptrdiff_t>(known), further_.end());
+  } else {
+    item.record.status = lacks_memory(outcome) ? ItemStatus::left_out : ItemStatus::failed;
+    item.record.reason = reason_of(item, outcome);
+  }
+  changed.insert(changed.begin(), item.record);
+  store_.put(changed);
+  observer.ended(item.record);
+  return true;
+}
+
+}  // namespace ridgeline::study
