@@ -50,7 +50,7 @@ Document hostile_document() {
   Figure figure{.id = kHostile, .title = kHostile, .caption = kHostile};
   figure.x = {kHostile, kHostile, false, {}, {}, {kHostile}};
   figure.y = {kHostile, kHostile};
-  figure.series = {{kHostile, SeriesStyle::line, {{1, 2, {}, {}, kHostile}}, kHostile}};
+  figure.series = {{kHostile, SeriesStyle::line, {{1, 2, {}, {}, kHostile, kHostile}}, kHostile}};
   figure.notes = {kHostile};
   Figure spans = figure, diagram = figure;
   spans.kind = FigureKind::spans;
@@ -142,7 +142,9 @@ TEST(HtmlPage, WhatIsNotFiniteIsNull) {
   figure.x.low = kNan;
   figure.y.high = kInfinity;
   figure.series = {
-      {"s", SeriesStyle::line, {{1, kNan}, {kInfinity, 2, kNan, -kInfinity, "x"}, {3, 4}}}};
+      {"s",
+       SeriesStyle::line,
+       {{1, kNan}, {kInfinity, 2, kNan, -kInfinity, "x"}, {3, 4}, {5, 6, {}, {}, "", "d"}}}};
   const std::string json = page_json(with(figure));
   for (const char* word : {"nan", "NaN", "inf", "Infinity"}) {
     EXPECT_EQ(json.find(word), std::string::npos) << word;
@@ -151,7 +153,10 @@ TEST(HtmlPage, WhatIsNotFiniteIsNull) {
   EXPECT_FALSE(block["x"].contains("low"));
   EXPECT_FALSE(block["y"].contains("high"));
   const nlohmann::json& points = block["series"][0]["points"];
-  EXPECT_EQ(points, nlohmann::json::parse("[[1, null], [null, 2, null, null, \"x\"], [3, 4]]"));
+  EXPECT_EQ(
+      points,
+      nlohmann::json::parse(
+          "[[1, null], [null, 2, null, null, \"x\"], [3, 4], [5, 6, null, null, \"\", \"d\"]]"));
 
   Table table{"t", "t", "", {{"a", "", true}}};
   table.rows = {{Cell{.text = "n/a", .value = kNan, .low = kInfinity, .high = 1.0}}};

@@ -331,8 +331,8 @@ TEST_F(ReportPictures, StopsWhenAsked) {
 }
 
 TEST(ReportPlot, TextIsQuotedForGnuplot) {
-  EXPECT_EQ(plot::quoted("it's `date` \"x\" \\n @y\n"), "'it''s `date` \"x\" \\n @y '");
-  EXPECT_EQ(plot::quoted("a\xff"), "'a\xef\xbf\xbd'");
+  EXPECT_EQ(plot::in_quotes("it's `date` \"x\" \\n @y\n"), "'it''s `date` \"x\" \\n @y '");
+  EXPECT_EQ(plot::in_quotes("a\xff"), "'a\xef\xbf\xbd'");
 }
 
 TEST(ReportPlot, TicksAreRoundNumbersWithinTheAxis) {

@@ -9,7 +9,7 @@
 namespace ridgeline::report {
 namespace {
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   // Spaces at the ends are part of a cell, but many readers take them off.
   const bool plain = text.find_first_of(",\"\r\n") == std::string::npos && !text.starts_with(' ') &&
                      !text.ends_with(' ');
@@ -52,7 +52,7 @@ std::string line_of(const std::vector<std::string>& cells) {
   std::string line;
   for (const std::string& cell : cells) {
     if (&cell != &cells.front()) line += ',';
-    line += quoted(cell);
+    line += in_quotes(cell);
   }
   // A line with nothing in it would be no record.
   return (line.empty() ? "\"\"" : line) + "\r\n";

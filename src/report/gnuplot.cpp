@@ -54,7 +54,7 @@ std::string script_of(const Figure& figure, const plot::Colours& colours, const 
   script += drawing.commands.substr(0, plot_begin);
   for (const std::string& format : formats) {
     script += fmt::format("{}\nset output {}\n{}unset output\n", terminal(format, drawing),
-                          plot::quoted((folder / (figure.id + '.' + format)).string()),
+                          plot::in_quotes((folder / (figure.id + '.' + format)).string()),
                           drawing.commands.substr(plot_begin));
   }
   return script;
@@ -162,7 +162,7 @@ std::vector<PictureProblem> draw_pictures(std::span<const Figure* const> figures
       if (!gnuplot) gnuplot.emplace(std::vector<std::string>{"gnuplot", "-d", "-"});
       // It tells when it has come to the end.
       const std::string request = fmt::format("load {}; set print '-'; print 'done'; set print",
-                                              plot::quoted(script.path().string()));
+                                              plot::in_quotes(script.path().string()));
       (void)gnuplot->ask(request, kSeconds);
     } catch (const Error& error) {
       // After an error gnuplot ends: the next figure has a new one.

@@ -1,6 +1,6 @@
 // The Document as the page's scripts read it. Short keys and arrays keep it small: points are
-// [x, y, low, high, label] without what is missing at the end, spans are [track, name, group,
-// begin, end] with indices of lists.
+// [x, y, low, high, label, detail] without what is missing at the end, spans are [track, name,
+// group, begin, end] with indices of lists.
 
 #include <charconv>
 #include <cmath>
@@ -183,11 +183,13 @@ Json axis_json(const Axis& axis) {
 
 Json point_json(const Point& point) {
   Json list = {drawn(point.x), drawn(point.y)};
-  if (point.low || point.high || !point.label.empty()) {
+  const bool says = !point.label.empty() || !point.detail.empty();
+  if (point.low || point.high || says) {
     list.push_back(drawn(point.low));
     list.push_back(drawn(point.high));
   }
-  if (!point.label.empty()) list.push_back(point.label);
+  if (says) list.push_back(point.label);
+  if (!point.detail.empty()) list.push_back(point.detail);
   return list;
 }
 

@@ -58,7 +58,7 @@ function barBands(categories, count, length, least) {
 
 function barLines(figure, bar, categories) {
   const lines = [{text: bar.series.name, strong: true, look: bar.series.look}, {text: categories[bar.category]}];
-  if (bar.point[4]) lines.push({text: bar.point[4]});
+  [bar.point[4], bar.point[5]].filter(Boolean).forEach(text => lines.push({text: text}));
   lines.push([figure.y.title || 'value', quantityText(bar.point[1], figure.y.unit)]);
   if (typeof bar.point[2] === 'number' && typeof bar.point[3] === 'number') {
     lines.push(['95% interval', quantityText(bar.point[2], figure.y.unit) + ' – ' + quantityText(bar.point[3], figure.y.unit)]);

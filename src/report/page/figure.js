@@ -166,7 +166,7 @@ class FigureView {
         figure.edges.filter(edge => edge[1] === index).map(edge => figure.nodes[edge[0]].id).join(' ')])];
     } else {
       const name = x => figure.x.categories && figure.x.categories[x] !== undefined ? figure.x.categories[x] : x;
-      rows = [['series', (figure.x.title || 'x') + unit(figure.x), (figure.y.title || 'y') + unit(figure.y), 'low', 'high', 'label'],
+      rows = [['series', (figure.x.title || 'x') + unit(figure.x), (figure.y.title || 'y') + unit(figure.y), 'low', 'high', 'label', 'detail'],
         ...figure.series.flatMap(series => series.points.map(point => [series.name, name(point[0]), ...point.slice(1)]))];
     }
     saveFile(figure.id + '.csv', 'text/csv;charset=utf-8', csvText(rows));

@@ -130,7 +130,7 @@ function pointLines(figure, series, point) {
   const xName = figure.x.title || 'x', yName = figure.y.title || 'y';
   const categories = figure.x.categories;
   const lines = [{text: series.name, strong: true, look: series.look}];
-  if (point[4]) lines.push({text: point[4]});
+  [point[4], point[5]].filter(Boolean).forEach(text => lines.push({text: text}));
   lines.push([xName, categories ? categories[point[0]] : quantityText(point[0], figure.x.unit)], [yName, quantityText(point[1], figure.y.unit)]);
   if (typeof point[2] === 'number' && typeof point[3] === 'number') {
     lines.push(['95% interval', quantityText(point[2], figure.y.unit) + ' – ' + quantityText(point[3], figure.y.unit)]);

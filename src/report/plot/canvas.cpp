@@ -14,7 +14,7 @@ constexpr double kPoints = 0.75;
 
 }  // namespace
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "'";
   for (const char c : valid_utf8(text)) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
@@ -39,7 +39,7 @@ std::string Canvas::place(double x, double y) const {
 void Canvas::text(double x, double y, std::string_view text, const TextStyle& style) {
   if (text.empty()) return;
   const char* align = style.align == 'l' ? "left" : style.align == 'c' ? "center" : "right";
-  commands_ += fmt::format("set label {} at {} {}", quoted(text), place(x, y), align);
+  commands_ += fmt::format("set label {} at {} {}", in_quotes(text), place(x, y), align);
   if (style.rotate != 0.0) commands_ += fmt::format(" rotate by {:.2f}", style.rotate);
   commands_ += fmt::format(" font '{},{:g}' tc rgb '{}' front\n",
                            style.bold ? "DejaVu Sans:Bold" : "DejaVu Sans", style.size * kPoints,
@@ -95,7 +95,7 @@ void Canvas::ticks(char axis, const std::vector<Tick>& ticks) {
     std::string label;
     // gnuplot takes the label for a format.
     for (const char c : tick.label) label += c == '%' ? std::string("%%") : std::string(1, c);
-    list += fmt::format("{} {}{}", quoted(label), tick.value, label.empty() ? " 1" : "");
+    list += fmt::format("{} {}{}", in_quotes(label), tick.value, label.empty() ? " 1" : "");
   }
   commands_ += fmt::format(
       "set {0}tics nomirror out scale 0.6,0.3 font 'DejaVu Sans,{1:g}' tc rgb '{2}' ({3})\n"

@@ -21,7 +21,7 @@ struct Drawing {
 };
 
 // In gnuplot's single quotes, where nothing but the quote itself has a meaning.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 // gnuplot's words for the nth dash, from 1: short enough for the sample of a legend.
 [[nodiscard]] const char* dash_text(int dash);
