@@ -324,7 +324,8 @@ TEST_P(InferencePlan, StoredOutputsOfSqueezeNetComeOut) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, InferencePlan, ::testing::Values("native", "onednn"));
+INSTANTIATE_TEST_SUITE_P(Backends, InferencePlan, ::testing::Values("native", "onednn"),
+                         [](const auto& instance) { return std::string(instance.param); });
 
 }  // namespace
 }  // namespace ridgeline

@@ -136,7 +136,8 @@ TEST_F(SlowPhotographs, TinyImageNetTrainsFromFolderAndPackAlike) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, SlowRealWeights,
-                         ::testing::Values("reference", "native", "onednn"));
+                         ::testing::Values("reference", "native", "onednn"),
+                         [](const auto& instance) { return std::string(instance.param); });
 
 }  // namespace
 }  // namespace ridgeline

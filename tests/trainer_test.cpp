@@ -141,7 +141,8 @@ TEST_P(TrainerOnBackend, AQueuedDeviceGivesTheSameBitsAsTheHost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, TrainerOnBackend,
-                         ::testing::Values("reference", "native", "onednn"));
+                         ::testing::Values("reference", "native", "onednn"),
+                         [](const auto& instance) { return std::string(instance.param); });
 
 // Notes the number of allocations after every step.
 class AllocationObserver final : public TrainObserver {

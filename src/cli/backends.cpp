@@ -1,6 +1,5 @@
 // ridgeline backends: who computes, and where.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "backends/registry.h"
@@ -8,6 +7,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "plan/auto.h"
 
 namespace ridgeline::cli {
@@ -57,10 +57,9 @@ int run_backends(bool as_json) {
 
 }  // namespace
 
-void add_backends(CLI::App& program, Action& action) {
+void add_backends(Parser& program, Action& action) {
   auto as_json = std::make_shared<bool>(false);
-  CLI::App* command =
-      program.add_subcommand("backends", "List the backends: available, or why not");
+  Parser* command = program.add_subcommand("backends", "List the backends: available, or why not");
   command->add_flag("--json", *as_json, "Print one JSON document");
   command->footer("Example:\n  ridgeline backends --json");
   command->callback([as_json, &action] { action = [as_json] { return run_backends(*as_json); }; });

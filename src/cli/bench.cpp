@@ -1,6 +1,5 @@
 // ridgeline bench: how long training steps and inferences take.
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "cli/command_line.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/progress.h"
 #include "cli/store_options.h"
 #include "lab/board/bench_board.h"
@@ -298,12 +298,12 @@ int run_bench(BenchOptions options) {
 
 }  // namespace
 
-void add_bench(CLI::App& program, Action& action) {
+void add_bench(Parser& program, Action& action) {
   auto options = std::make_shared<BenchOptions>();
   BenchAxes& axes = options->axes;
   BenchWork& work = options->work;
   work.optimizer.sgd_momentum = 0.9;
-  CLI::App* command = program.add_subcommand(
+  Parser* command = program.add_subcommand(
       "bench", "Measure training steps and inferences over models, backends, batches, ...");
   const auto list = [&](const char* name, std::string& value, const std::string& meaning) {
     return command->add_option(name, value, meaning)->type_name("LIST");
@@ -354,7 +354,7 @@ void add_bench(CLI::App& program, Action& action) {
       ->add_option("--processes", options->processes,
                    "Repeat all of it in so many processes, one after another")
       ->capture_default_str();
-  command->add_option("--as-process", options->as_process)->group("");
+  command->add_option("--as-process", options->as_process)->hidden();
   command
       ->add_option("--telemetry", options->telemetry_hz, "Readings of sensors in a second; 0: none")
       ->capture_default_str();

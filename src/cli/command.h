@@ -5,30 +5,28 @@
 
 #include <functional>
 
-namespace CLI {
-class App;
-}
-
 namespace ridgeline::cli {
+
+class Parser;
 
 using Action = std::function<int()>;
 
-void add_train(CLI::App& program, Action& action);
-void add_eval(CLI::App& program, Action& action);
-void add_infer(CLI::App& program, Action& action);
-void add_export(CLI::App& program, Action& action);
-void add_bench(CLI::App& program, Action& action);
-void add_profile(CLI::App& program, Action& action);
-void add_compare(CLI::App& program, Action& action);
-void add_verify(CLI::App& program, Action& action);
-void add_describe(CLI::App& program, Action& action);
-void add_models(CLI::App& program, Action& action);
-void add_backends(CLI::App& program, Action& action);
-void add_data(CLI::App& program, Action& action);
-void add_env(CLI::App& program, Action& action);
-void add_roofline(CLI::App& program, Action& action);
-void add_store(CLI::App& program, Action& action);
-void add_study(CLI::App& program, Action& action);
-void add_report(CLI::App& program, Action& action);
+void add_train(Parser& program, Action& action);
+void add_eval(Parser& program, Action& action);
+void add_infer(Parser& program, Action& action);
+void add_export(Parser& program, Action& action);
+void add_bench(Parser& program, Action& action);
+void add_profile(Parser& program, Action& action);
+void add_compare(Parser& program, Action& action);
+void add_verify(Parser& program, Action& action);
+void add_describe(Parser& program, Action& action);
+void add_models(Parser& program, Action& action);
+void add_backends(Parser& program, Action& action);
+void add_data(Parser& program, Action& action);
+void add_env(Parser& program, Action& action);
+void add_roofline(Parser& program, Action& action);
+void add_store(Parser& program, Action& action);
+void add_study(Parser& program, Action& action);
+void add_report(Parser& program, Action& action);
 
 }  // namespace ridgeline::cli

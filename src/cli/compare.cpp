@@ -1,6 +1,5 @@
 // ridgeline compare: two stored runs, which is faster and why.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/error.h"
@@ -8,6 +7,7 @@
 #include "cli/compare_output.h"
 #include "cli/difference_output.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -104,15 +104,15 @@ int run_compare(const CompareOptions& options) {
 
 }  // namespace
 
-void add_compare(CLI::App& program, Action& action) {
+void add_compare(Parser& program, Action& action) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* command =
+  Parser* command =
       program.add_subcommand("compare", "Two stored runs: is B faster than A, and why");
   command
       ->add_option("run", options->runs,
                    "A and B: a number, first letters of a uuid, 'last', 'last~1', or conditions "
                    "for the newest that fits, 'backend=native,label=before'")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   command->add_option("--all", options->call,
                       "Instead: each run of one call ('last', or first letters of its uuid) "
                       "against the first of the same work");
@@ -125,7 +125,7 @@ void add_compare(CLI::App& program, Action& action) {
       ->add_option("--alpha", options->verdict.alpha,
                    "The interval misses the true ratio in this share of comparisons")
       ->capture_default_str();
-  CLI::Option* ops = command->add_flag(
+  Option* ops = command->add_flag(
       "--ops", options->ops,
       "Instead of a verdict: where the difference lies, op by op, from the times of single steps");
   add_difference_options(*command, options->difference);

@@ -1,6 +1,5 @@
 // ridgeline data: lists, fetches, checks and packs datasets.
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/progress.h"
 #include "data/catalog.h"
 #include "data/check.h"
@@ -203,11 +203,11 @@ int run_pack(const DataOptions& options) {
 
 }  // namespace
 
-void add_data(CLI::App& program, Action& action) {
+void add_data(Parser& program, Action& action) {
   auto options = std::make_shared<DataOptions>();
-  CLI::App* command = program.add_subcommand("data", "List, fetch, check and pack datasets");
+  Parser* command = program.add_subcommand("data", "List, fetch, check and pack datasets");
   const auto add = [&](const char* name, const char* meaning, int (*run)(const DataOptions&)) {
-    CLI::App* sub = command->add_subcommand(name, meaning);
+    Parser* sub = command->add_subcommand(name, meaning);
     sub->add_flag("--json", options->json, "Print one JSON document, messages on standard error");
     sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
     return sub;
@@ -215,7 +215,7 @@ void add_data(CLI::App& program, Action& action) {
   add("list", "The known datasets, and where they are", run_list)
       ->footer("Example:\n  ridgeline data list");
 
-  CLI::App* get = add("get", "Fetch a dataset, check it and unpack it", run_get);
+  Parser* get = add("get", "Fetch a dataset, check it and unpack it", run_get);
   get->add_option("NAME", options->path, "mnist, fashion-mnist, cifar10, ...")->required();
   get->add_option("--from", options->from, "Another address of the same files")->type_name("URL");
   get->add_option("--into", options->into, "Folder below which it is put [$RIDGELINE_DATA or data]")
@@ -226,14 +226,14 @@ void add_data(CLI::App& program, Action& action) {
       "  ridgeline data get cifar10\n"
       "  ridgeline data get imagenette --into /data --from http://mirror.example/fastai/");
 
-  CLI::App* check = add("check", "Decode all images and look for problems", run_check);
+  Parser* check = add("check", "Decode all images and look for problems", run_check);
   check->add_option("PATH", options->path, "A folder with images, or a pack")->required();
   check->add_option("--threads", options->threads, "Threads; 0: one for each usable processor")
       ->capture_default_str();
   check->footer(
       "The exit code is 1 when there are problems.\nExample:\n  ridgeline data check photos/");
 
-  CLI::App* pack = add("pack", "Write a dataset into one file", run_pack);
+  Parser* pack = add("pack", "Write a dataset into one file", run_pack);
   pack->add_option("DATA", options->path, "Data as 'train' takes it")->required();
   pack->add_option("OUT", options->out, "The pack, for example photos.pack")->required();
   pack->add_option("--size", options->size,
@@ -250,9 +250,9 @@ void add_data(CLI::App& program, Action& action) {
       "  ridgeline data pack photos/ photos.pack --size 224x224\n"
       "  ridgeline data pack photos/ photos.pack --jpeg");
   command->callback([command, &action] {
-    if (!command->get_subcommands().empty()) return;
+    if (command->subcommand_given()) return;
     action = [command] {
-      print(command->help("ridgeline"));
+      print(command->help());
       return 0;
     };
   });

@@ -1,6 +1,5 @@
 // ridgeline describe: what a network asks for, read from the plan of a training step; nothing runs.
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "cli/describe_output.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "lab/drawing.h"
 
 namespace ridgeline::cli {
@@ -143,17 +143,17 @@ int run_describe(DescribeOptions options) {
 
 }  // namespace
 
-void add_describe(CLI::App& program, Action& action) {
+void add_describe(Parser& program, Action& action) {
   auto options = std::make_shared<DescribeOptions>();
   options->optimizer.sgd_momentum = 0.9;
-  CLI::App* command = program.add_subcommand(
+  Parser* command = program.add_subcommand(
       "describe", "Tell a model's work, bytes and memory from its plan; nothing runs");
   RunOptions& run = options->run;
   command->add_option("MODEL,--model", run.model, "Model, see 'ridgeline models'");
   command->add_option("--set", run.settings, "Set an option of the model, repeatable")
       ->type_name("NAME=VALUE")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   command->add_option("--backend", run.backend,
                       "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
   add_device_options(*command, run);
@@ -181,13 +181,13 @@ void add_describe(CLI::App& program, Action& action) {
   command->add_option("--freeze", run.freeze, "Parameters that are not trained, repeatable")
       ->type_name("PATTERN")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   command->add_flag("--recompute", run.recompute,
                     "Compute outputs of batch norms again instead of keeping them");
   command->add_option("--no-pass", run.disabled_passes, "Switch a pass of planning off")
       ->type_name("NAME")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   command->add_flag("--per-layer", options->per_layer, "Also a table of the layers");
   command->add_option("--dot", options->dot, "Draw the network for Graphviz")->type_name("FILE");
   command->add_option("--dot-view", options->dot_view, "blocks, or full: every op of the step")

@@ -1,11 +1,11 @@
 #include "cli/difference_output.h"
 
-#include <CLI/CLI.hpp>
 #include <array>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/options.h"
+#include "cli/parser.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -58,7 +58,7 @@ std::string below_zero_text(const StepDifference& difference) {
 
 }  // namespace
 
-void add_difference_options(CLI::App& command, DifferenceArguments& arguments) {
+void add_difference_options(Parser& command, DifferenceArguments& arguments) {
   command
       .add_option("--by", arguments.by,
                   "Rows of the difference: step (the smallest groups of steps that do the same on "

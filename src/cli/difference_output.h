@@ -7,18 +7,16 @@
 
 #include "lab/profile/difference.h"
 
-namespace CLI {
-class App;
-}
-
 namespace ridgeline::cli {
+
+class Parser;
 
 // --by and --top as words and numbers of the command line.
 struct DifferenceArguments {
   std::string by = "step";
   std::optional<std::int64_t> top;
 };
-void add_difference_options(CLI::App& command, DifferenceArguments& arguments);
+void add_difference_options(Parser& command, DifferenceArguments& arguments);
 // Throws bad_input.
 [[nodiscard]] DifferenceOptions difference_options(const DifferenceArguments& arguments,
                                                    bool force);

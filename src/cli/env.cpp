@@ -1,6 +1,5 @@
 // ridgeline env: what this machine and this build are, and what it was measured to do at most.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +8,7 @@
 #include "cli/ceilings_output.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/progress.h"
 #include "lab/ceilings/ceilings.h"
 #include "lab/ceilings/hardware.h"
@@ -173,11 +173,11 @@ int run_measure(const EnvOptions& options) {
 
 }  // namespace
 
-void add_env(CLI::App& program, Action& action) {
+void add_env(Parser& program, Action& action) {
   auto options = std::make_shared<EnvOptions>();
-  CLI::App* command = program.add_subcommand("env", "Tell what this machine and this build are");
+  Parser* command = program.add_subcommand("env", "Tell what this machine and this build are");
   command->add_flag("--json", options->json, "Print one JSON document");
-  CLI::Option* measure = command->add_flag(
+  Option* measure = command->add_flag(
       "--measure", options->measure,
       "Measure the ceilings (arithmetic, bandwidths, launches, copies) and store them");
   command->add_option("--device", options->device, "Measure this one: cpu, cuda:0; default: all")

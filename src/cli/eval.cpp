@@ -1,6 +1,5 @@
 // ridgeline eval: how well a trained network does on data.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "cli/class_output.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/progress.h"
 #include "cli/trained_network.h"
 #include "data/catalog.h"
@@ -147,10 +147,9 @@ int run_eval(const EvalOptions& options) {
 
 }  // namespace
 
-void add_eval(CLI::App& program, Action& action) {
+void add_eval(Parser& program, Action& action) {
   auto options = std::make_shared<EvalOptions>();
-  CLI::App* command =
-      program.add_subcommand("eval", "Tell how well a trained network does on data");
+  Parser* command = program.add_subcommand("eval", "Tell how well a trained network does on data");
   add_network_options(*command, options->network, "MODEL,--model");
   RunOptions& run = options->network.run;
   command->add_option("--data", options->data, "Data, as 'train' takes it")->capture_default_str();

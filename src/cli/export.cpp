@@ -1,12 +1,12 @@
 // ridgeline export: a network's weights as a safetensors file that PyTorch can load.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/trained_network.h"
 #include "train/export_weights.h"
 #include "train/safetensors.h"
@@ -53,9 +53,9 @@ int run_export(const ExportOptions& options) {
 
 }  // namespace
 
-void add_export(CLI::App& program, Action& action) {
+void add_export(Parser& program, Action& action) {
   auto options = std::make_shared<ExportOptions>();
-  CLI::App* command =
+  Parser* command =
       program.add_subcommand("export", "Write a network's weights for PyTorch (safetensors)");
   add_network_options(*command, options->network, "MODEL,--model");
   command->add_option("--out", options->out, "The file to write")->type_name("FILE");

@@ -1,6 +1,5 @@
 // ridgeline infer: what a trained network sees in images.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include "cli/class_output.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/trained_network.h"
 #include "data/loader.h"
 #include "train/inference_runner.h"
@@ -141,9 +141,9 @@ int run_infer(const InferOptions& options) {
 
 }  // namespace
 
-void add_infer(CLI::App& program, Action& action) {
+void add_infer(Parser& program, Action& action) {
   auto options = std::make_shared<InferOptions>();
-  CLI::App* command = program.add_subcommand("infer", "Tell what a trained network sees in images");
+  Parser* command = program.add_subcommand("infer", "Tell what a trained network sees in images");
   add_network_options(*command, options->network, "--model");
   RunOptions& run = options->network.run;
   run.batch = 16;

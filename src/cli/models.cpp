@@ -1,12 +1,12 @@
 // ridgeline models: the model zoo.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "train/step_runner.h"
 
 namespace ridgeline::cli {
@@ -61,9 +61,9 @@ int run_models(bool as_json) {
 
 }  // namespace
 
-void add_models(CLI::App& program, Action& action) {
+void add_models(Parser& program, Action& action) {
   auto as_json = std::make_shared<bool>(false);
-  CLI::App* command = program.add_subcommand("models", "List the models and their options");
+  Parser* command = program.add_subcommand("models", "List the models and their options");
   command->add_flag("--json", *as_json, "Print one JSON document");
   command->footer("Example:\n  ridgeline models");
   command->callback([as_json, &action] { action = [as_json] { return run_models(*as_json); }; });

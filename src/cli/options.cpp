@@ -1,6 +1,5 @@
 #include "cli/options.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -12,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "cli/parser.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -37,12 +37,12 @@ bool parse_whole(std::string_view text, Number& number) {
 
 }  // namespace
 
-void add_output_options(CLI::App& command, OutputOptions& options, const char* csv_meaning) {
+void add_output_options(Parser& command, OutputOptions& options, const char* csv_meaning) {
   command.add_flag("--json", options.json, "Print one JSON document, messages on standard error");
   command.add_option("--csv", options.csv, csv_meaning)->type_name("FILE");
 }
 
-void add_device_options(CLI::App& command, RunOptions& options) {
+void add_device_options(Parser& command, RunOptions& options) {
   command.add_option("--device", options.device, "cpu, or cuda:0 for the first graphics processor")
       ->capture_default_str();
   command
@@ -51,7 +51,7 @@ void add_device_options(CLI::App& command, RunOptions& options) {
       ->capture_default_str();
 }
 
-void add_run_options(CLI::App& command, RunOptions& options, const char* backend_meaning) {
+void add_run_options(Parser& command, RunOptions& options, const char* backend_meaning) {
   command.add_option("MODEL,--model", options.model, "Model, see 'ridgeline models'");
   command.add_option("--backend", options.backend,
                      std::string(backend_meaning) + " [cpu: native, cuda: auto]");
@@ -60,11 +60,11 @@ void add_run_options(CLI::App& command, RunOptions& options, const char* backend
   add_plan_options(command, options);
 }
 
-void add_plan_options(CLI::App& command, RunOptions& options) {
+void add_plan_options(Parser& command, RunOptions& options) {
   command.add_option("--set", options.settings, "Set an option of the model, repeatable")
       ->type_name("NAME=VALUE")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   command.add_option("--init", options.init, "Initial weights: pytorch or he")
       ->capture_default_str();
   command
@@ -79,7 +79,7 @@ void add_plan_options(CLI::App& command, RunOptions& options) {
                   "Do not train parameters of such names, repeatable: 'features.*'")
       ->type_name("PATTERN")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   command.add_flag("--recompute", options.recompute,
                    "Compute outputs of batch norms again instead of keeping them: less memory");
   command.add_flag("--deterministic", options.deterministic,
@@ -87,12 +87,12 @@ void add_plan_options(CLI::App& command, RunOptions& options) {
   command.add_option("--no-pass", options.disabled_passes, "Switch a pass of planning off")
       ->type_name("NAME")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   command.add_flag("--print-plan", options.print_plan, "Print the plan first");
   command.add_flag("--explain", options.explain, "The same, and why other kernels were refused");
 }
 
-void add_optimizer_options(CLI::App& command, OptimizerOptions& options) {
+void add_optimizer_options(Parser& command, OptimizerOptions& options) {
   command.add_option("--optimizer", options.name, "sgd, adam or adamw")->capture_default_str();
   command
       .add_option("--lr", options.learning_rate, "Learning rate [sgd: 0.01, adam and adamw: 0.001]")
@@ -110,7 +110,7 @@ void add_optimizer_options(CLI::App& command, OptimizerOptions& options) {
       ->capture_default_str();
 }
 
-void add_schedule_options(CLI::App& command, ScheduleOptions& options) {
+void add_schedule_options(Parser& command, ScheduleOptions& options) {
   command
       .add_option("--schedule", options.name,
                   "Learning rate over the epochs: constant, step or cosine (PyTorch's formulas)")

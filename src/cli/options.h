@@ -15,18 +15,16 @@
 #include "train/schedule.h"
 #include "train/step_graph.h"
 
-namespace CLI {
-class App;
-}
-
 namespace ridgeline::cli {
+
+class Parser;
 
 // --json and --csv.
 struct OutputOptions {
   bool json = false;
   std::string csv;
 };
-void add_output_options(CLI::App& command, OutputOptions& options, const char* csv_meaning);
+void add_output_options(Parser& command, OutputOptions& options, const char* csv_meaning);
 
 // What to compute and who computes it.
 struct RunOptions {
@@ -47,12 +45,12 @@ struct RunOptions {
   bool print_plan = false, explain = false;
 };
 // --device, --precision.
-void add_device_options(CLI::App& command, RunOptions& options);
+void add_device_options(Parser& command, RunOptions& options);
 // --set, --init, --classes, --seed, --threads, --freeze, --recompute, --deterministic, --no-pass,
 // --print-plan, --explain.
-void add_plan_options(CLI::App& command, RunOptions& options);
+void add_plan_options(Parser& command, RunOptions& options);
 // MODEL, --model, --backend, --device, --precision, --batch and the plan's options.
-void add_run_options(CLI::App& command, RunOptions& options, const char* backend_meaning);
+void add_run_options(Parser& command, RunOptions& options, const char* backend_meaning);
 
 struct OptimizerOptions {
   std::string name = "sgd";
@@ -65,7 +63,7 @@ struct OptimizerOptions {
 };
 [[nodiscard]] double momentum_of(const OptimizerOptions& options);
 // --optimizer, --lr, --momentum, --nesterov, --weight-decay, --label-smoothing.
-void add_optimizer_options(CLI::App& command, OptimizerOptions& options);
+void add_optimizer_options(Parser& command, OptimizerOptions& options);
 
 struct ScheduleOptions {
   std::string name = "constant";
@@ -74,7 +72,7 @@ struct ScheduleOptions {
   std::int64_t warmup = 0;
 };
 // --schedule, --step-size, --gamma, --warmup.
-void add_schedule_options(CLI::App& command, ScheduleOptions& options);
+void add_schedule_options(Parser& command, ScheduleOptions& options);
 [[nodiscard]] Schedule schedule_of(const ScheduleOptions& options);
 
 // Checks what no deeper layer would check, and sets the thread count.

@@ -1,6 +1,5 @@
 // ridgeline profile: where the time of an iteration goes, op by op.
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <thread>
 
@@ -9,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/profile_output.h"
 #include "cli/progress.h"
 #include "cli/store_options.h"
@@ -298,12 +298,12 @@ int run_profile(ProfileOptions options) {
 
 }  // namespace
 
-void add_profile(CLI::App& program, Action& action) {
+void add_profile(Parser& program, Action& action) {
   auto options = std::make_shared<ProfileOptions>();
   BenchAxes& axes = options->axes;
   BenchWork& work = options->work;
   work.optimizer.sgd_momentum = 0.9;
-  CLI::App* command =
+  Parser* command =
       program.add_subcommand("profile", "Tell where the time of a training step goes, op by op");
   command->add_option("MODEL,--model", axes.models, "Model, see 'ridgeline models'");
   command->add_option("--backend", axes.backends,

@@ -1,6 +1,5 @@
 // ridgeline report: the store as a page, a paper's tables and figures.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -8,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/progress.h"
 #include "report/files.h"
 #include "report/make_document.h"
@@ -114,9 +114,9 @@ int run_report(const ReportOptions& options) {
 
 }  // namespace
 
-void add_report(CLI::App& program, Action& action) {
+void add_report(Parser& program, Action& action) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* command = program.add_subcommand(
+  Parser* command = program.add_subcommand(
       "report", "Write what the store holds as a page, and as tables and figures for a paper");
   command->add_option("--store", options->store, "The store to read")->capture_default_str();
   command->add_option("--out", options->out, "Folder to write; a former report in it is replaced")

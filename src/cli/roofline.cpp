@@ -1,11 +1,10 @@
 // ridgeline roofline: points and roofs of stored runs.
 
-#include <CLI/CLI.hpp>
-
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/progress.h"
 #include "cli/roofline_text.h"
 #include "lab/ceilings/ceilings.h"
@@ -84,9 +83,9 @@ int run_roofline(const RooflineOptions& options) {
 
 }  // namespace
 
-void add_roofline(CLI::App& program, Action& action) {
+void add_roofline(Parser& program, Action& action) {
   auto options = std::make_shared<RooflineOptions>();
-  CLI::App* command = program.add_subcommand(
+  Parser* command = program.add_subcommand(
       "roofline", "Hold stored runs against the measured ceilings of their machine");
   command->add_option(
       "run", options->runs,

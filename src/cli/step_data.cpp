@@ -1,10 +1,9 @@
 #include "cli/step_data.h"
 
-#include <CLI/CLI.hpp>
-
 #include "base/error.h"
 #include "base/parallel.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "data/catalog.h"
 #include "data/sample_reader.h"
 #include "data/synthetic.h"
@@ -13,7 +12,7 @@
 
 namespace ridgeline::cli {
 
-void add_step_data_options(CLI::App& command, StepDataOptions& options) {
+void add_step_data_options(Parser& command, StepDataOptions& options) {
   command
       .add_option("--data", options.data,
                   "synthetic, or data as 'train' takes it; the first samples are used")

@@ -7,11 +7,9 @@
 #include "cli/options.h"
 #include "data/dataset.h"
 
-namespace CLI {
-class App;
-}
-
 namespace ridgeline::cli {
+
+class Parser;
 
 struct StepDataOptions {
   std::string data = "synthetic";
@@ -19,7 +17,7 @@ struct StepDataOptions {
   std::string normalize = "unit";
 };
 // --data, --image, --normalize.
-void add_step_data_options(CLI::App& command, StepDataOptions& options);
+void add_step_data_options(Parser& command, StepDataOptions& options);
 
 // Fits the step to the images, checks the memory of all requests together, then gets at least
 // `samples` samples; bad_input when the data has fewer.

@@ -1,6 +1,5 @@
 // ridgeline store: looks at what was measured, merges it, exports it.
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -8,6 +7,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/store_options.h"
 #include "cli/store_output.h"
 #include "lab/store/columns.h"
@@ -161,7 +161,7 @@ int run_columns(const StoreCommand& options) {
   return 0;
 }
 
-void add_filter_options(CLI::App& command, RunFilter& filter) {
+void add_filter_options(Parser& command, RunFilter& filter) {
   const auto add = [&](const char* option, std::optional<std::string>& value, const char* column) {
     // The help says what the registry says.
     for (const Column& each : table("runs").columns) {
@@ -186,43 +186,43 @@ constexpr const char* kRunNames =
 
 }  // namespace
 
-void add_store(CLI::App& program, Action& action) {
+void add_store(Parser& program, Action& action) {
   auto options = std::make_shared<StoreCommand>();
-  CLI::App* command =
+  Parser* command =
       program.add_subcommand("store", "List, show, import, export and delete measured runs");
   const auto add = [&](const char* name, const char* meaning, int (*run)(const StoreCommand&)) {
-    CLI::App* sub = command->add_subcommand(name, meaning);
+    Parser* sub = command->add_subcommand(name, meaning);
     add_store_option(*sub, options->store);
     sub->add_flag("--json", options->json, "Print one JSON document, messages on standard error");
     sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
     return sub;
   };
-  CLI::App* list = add("list", "The runs in the store", run_list);
+  Parser* list = add("list", "The runs in the store", run_list);
   add_filter_options(*list, options->filter);
   list->footer(
       "Examples:\n"
       "  ridgeline store list\n"
       "  ridgeline store list --model resnet18 --device cpu --limit 20");
 
-  CLI::App* show = add("show", "All that is known of one run", run_show);
+  Parser* show = add("show", "All that is known of one run", run_show);
   show->add_option("RUN", options->names, kRunNames)->required()->expected(1);
   show->footer("Examples:\n  ridgeline store show last\n  ridgeline store show 12 --json");
 
-  CLI::App* import = add("import", "Bring in runs of other stores or result files", run_import);
+  Parser* import = add("import", "Bring in runs of other stores or result files", run_import);
   import->add_option("FILE", options->names, "Stores, or JSON files (see docs/store.md)")
       ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   import->footer(
       "What is here already stays as it is: importing twice changes nothing.\n"
       "Examples:\n"
       "  ridgeline store import gpu-server.db\n"
       "  ridgeline store import mac.json --store all.db");
 
-  CLI::App* out = add("export", "Write runs for other programs", run_export);
+  Parser* out = add("export", "Write runs for other programs", run_export);
   add_filter_options(*out, options->filter);
   out->add_option("--runs", options->names, "Only these, with commas; named as 'show' does")
       ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->take_all()
       ->type_name("RUN,...");
   out->add_option("--csv", options->csv,
                   "FILE.csv: one row for each sample; a folder: one file for each table")
@@ -237,18 +237,16 @@ void add_store(CLI::App& program, Action& action) {
       "  ridgeline store export --csv results/ --model resnet18\n"
       "  ridgeline store export --google-benchmark after.json --runs 12");
 
-  CLI::App* remove = add("delete", "Remove runs with all that belongs to them", run_delete);
-  remove->add_option("RUN", options->names, kRunNames)
-      ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  Parser* remove = add("delete", "Remove runs with all that belongs to them", run_delete);
+  remove->add_option("RUN", options->names, kRunNames)->required()->take_all();
   remove->footer("Example:\n  ridgeline store delete 3 4 last");
 
   add("columns", "Tables, columns, units and registered names", run_columns)
       ->footer("Example:\n  ridgeline store columns --json");
   command->callback([command, &action] {
-    if (!command->get_subcommands().empty()) return;
+    if (command->subcommand_given()) return;
     action = [command] {
-      print(command->help("ridgeline"));
+      print(command->help());
       return 0;
     };
   });

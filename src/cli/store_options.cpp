@@ -1,9 +1,9 @@
 #include "cli/store_options.h"
 
-#include <CLI/CLI.hpp>
 #include <fstream>
 
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "lab/environment.h"
 
 namespace ridgeline::cli {
@@ -25,13 +25,13 @@ bool writes_nothing(const StoreOptions& options) { return options.none || option
 
 }  // namespace
 
-void add_store_option(CLI::App& command, StoreOptions& options) {
+void add_store_option(Parser& command, StoreOptions& options) {
   command.add_option("--store", options.path, "The file with the results")
       ->type_name("FILE")
       ->capture_default_str();
 }
 
-void add_store_options(CLI::App& command, StoreOptions& options) {
+void add_store_options(Parser& command, StoreOptions& options) {
   add_store_option(command, options);
   command.add_flag("--no-store", options.none, "Write nothing into the store, as --store none");
   command
@@ -41,14 +41,9 @@ void add_store_options(CLI::App& command, StoreOptions& options) {
   command.add_option("--label", options.label, "Your name for these runs")->type_name("TEXT");
   // Not for people: 'study' tells its commands where their runs belong. Not shown in the help.
   command
-      .add_option_function<std::pair<std::string, std::string>>(
-          "--study-item",
-          [&options](const std::pair<std::string, std::string>& given) {
-            options.study = given.first;
-            options.item = given.second;
-          },
-          "The uuid of a study and the key of an item of it")
-      ->group("");
+      .add_pair("--study-item", options.study, options.item,
+                "The uuid of a study and the key of an item of it")
+      ->hidden();
 }
 
 void check_store(const StoreOptions& options) {

@@ -7,11 +7,9 @@
 
 #include "lab/store/store.h"
 
-namespace CLI {
-class App;
-}
-
 namespace ridgeline::cli {
+
+class Parser;
 
 struct StoreOptions {
   std::string path = "ridgeline.db";  // or "none"
@@ -21,10 +19,10 @@ struct StoreOptions {
   std::string study, item;            // that the runs belong to; 'study' sets them
 };
 // --store: for commands that read.
-void add_store_option(CLI::App& command, StoreOptions& options);
+void add_store_option(Parser& command, StoreOptions& options);
 // --store, --no-store, --env-label, --label, and --study-item, which 'study' gives: for commands
 // that measure.
-void add_store_options(CLI::App& command, StoreOptions& options);
+void add_store_options(Parser& command, StoreOptions& options);
 
 // For commands that measure, before they begin: throws when the store could not be written. Makes
 // no file.

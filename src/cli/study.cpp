@@ -1,6 +1,5 @@
 // ridgeline study: carries out an experiment that a file describes.
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
 
@@ -9,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/store_options.h"
 #include "cli/study_output.h"
 #include "lab/environment.h"
@@ -138,9 +138,9 @@ int run_study(const StudyOptions& options) {
 
 }  // namespace
 
-void add_study(CLI::App& program, Action& action) {
+void add_study(Parser& program, Action& action) {
   auto options = std::make_shared<StudyOptions>();
-  CLI::App* command =
+  Parser* command =
       program.add_subcommand("study", "Carry out an experiment: a built-in one or a file");
   command->add_option("STUDY", options->name, "A name of 'ridgeline study list', or a file");
   command->add_option("--scale", options->scale, "small: minutes on two cores; full: as published")
@@ -148,14 +148,14 @@ void add_study(CLI::App& program, Action& action) {
   command->add_option("--only", options->only, "Only these parts")
       ->type_name("PART,...")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   command
       ->add_option("--data", options->data,
                    "The folder that holds data sets by name, or NAME=PATH for one of them, "
                    "repeatable [$RIDGELINE_DATA, data]")
       ->type_name("DIR")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   add_store_option(*command, options->store);
   command
       ->add_option("--env-label", options->store.environment_label,
@@ -178,7 +178,7 @@ void add_study(CLI::App& program, Action& action) {
       "  ridgeline study show quick > mine.toml; ridgeline study mine.toml\n"
       "  ridgeline study list");
 
-  CLI::App* list = command->add_subcommand("list", "The built-in studies");
+  Parser* list = command->add_subcommand("list", "The built-in studies");
   list->add_flag("--json", options->json, "Print one JSON document");
   list->footer("Example:\n  ridgeline study list");
   list->callback([options, &action] {
@@ -187,7 +187,7 @@ void add_study(CLI::App& program, Action& action) {
       return 0;
     };
   });
-  CLI::App* show = command->add_subcommand("show", "Print a study's file");
+  Parser* show = command->add_subcommand("show", "Print a study's file");
   show->add_option("STUDY", options->name, "A name of 'ridgeline study list', or a file")
       ->required();
   show->footer("Example:\n  ridgeline study show quick > mine.toml");
@@ -198,10 +198,10 @@ void add_study(CLI::App& program, Action& action) {
     };
   });
   command->callback([command, options, &action] {
-    if (!command->get_subcommands().empty()) return;
+    if (command->subcommand_given()) return;
     action = [command, options] {
       if (options->name.empty()) {
-        print(command->help("ridgeline"));
+        print(command->help());
         return 0;
       }
       return run_study(*options);

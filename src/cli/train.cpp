@@ -1,6 +1,5 @@
 // ridgeline train: trains a model and evaluates it.
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -16,6 +15,7 @@
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/train_checkpoint.h"
 #include "cli/train_output.h"
 #include "cli/train_record.h"
@@ -345,9 +345,9 @@ int run_train(const TrainOptions& options) {
 
 }  // namespace
 
-void add_train(CLI::App& program, Action& action) {
+void add_train(Parser& program, Action& action) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* command = program.add_subcommand("train", "Train a model and evaluate it");
+  Parser* command = program.add_subcommand("train", "Train a model and evaluate it");
   add_run_options(*command, options->run, "Provider, see 'ridgeline backends', or auto");
   command
       ->add_option("--data", options->data,

@@ -1,14 +1,13 @@
 #include "cli/train_checkpoint.h"
 
-#include <CLI/CLI.hpp>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 
 namespace ridgeline::cli {
 
-void add_checkpoint_options(CLI::App& command, CheckpointOptions& options) {
+void add_checkpoint_options(Parser& command, CheckpointOptions& options) {
   command
       .add_option("--weights", options.weights,
                   "Begin with the weights of a .safetensors, .pth or .pt file; a last layer for "

@@ -9,11 +9,9 @@
 
 #include "train/checkpoint.h"
 
-namespace CLI {
-class App;
-}
-
 namespace ridgeline::cli {
+
+class Parser;
 
 struct CheckpointOptions {
   std::string weights;  // a file
@@ -22,7 +20,7 @@ struct CheckpointOptions {
   bool resume = false;
 };
 // --weights, --checkpoint, --checkpoint-every, --resume.
-void add_checkpoint_options(CLI::App& command, CheckpointOptions& options);
+void add_checkpoint_options(Parser& command, CheckpointOptions& options);
 
 class TrainCheckpoints {
  public:

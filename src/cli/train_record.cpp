@@ -1,6 +1,5 @@
 #include "cli/train_record.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "cli/bench_matrix.h"
 #include "cli/options.h"
+#include "cli/parser.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -54,7 +54,7 @@ std::vector<Setting> board_settings(const TrainConfig& config, const Work& work,
 
 }  // namespace
 
-void add_train_record_options(CLI::App& command, TrainRecordOptions& options) {
+void add_train_record_options(Parser& command, TrainRecordOptions& options) {
   add_store_options(command, options.store);
   command
       .add_option("--telemetry", options.telemetry_hz, "Readings of sensors in a second; 0: none")

@@ -15,6 +15,8 @@
 
 namespace ridgeline::cli {
 
+class Parser;
+
 struct TrainRecordOptions {
   StoreOptions store;
   double telemetry_hz = kTelemetryHz;  // 0: none
@@ -22,7 +24,7 @@ struct TrainRecordOptions {
   std::int64_t tensorboard_every = 10;
 };
 // --store, --label, --env-label, --telemetry, --tensorboard.
-void add_train_record_options(CLI::App& command, TrainRecordOptions& options);
+void add_train_record_options(Parser& command, TrainRecordOptions& options);
 // What can be checked before the data is loaded.
 void check(const TrainRecordOptions& options);
 

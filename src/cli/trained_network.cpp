@@ -1,9 +1,9 @@
 #include "cli/trained_network.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/error.h"
+#include "cli/parser.h"
 #include "train/checkpoint.h"
 #include "train/match_weights.h"
 
@@ -57,13 +57,13 @@ void take_classes(ModelConfig& model, const WeightFile& file) {
 
 }  // namespace
 
-void add_network_options(CLI::App& command, NetworkOptions& options, const char* names) {
+void add_network_options(Parser& command, NetworkOptions& options, const char* names) {
   RunOptions& run = options.run;
   command.add_option(names, run.model, "Model, see 'ridgeline models'; a checkpoint tells its own");
   command.add_option("--set", run.settings, "Set an option of the model, repeatable")
       ->type_name("NAME=VALUE")
       ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      ->take_all();
   command.add_option("--classes", run.classes, "Classes [those of the weights]")->type_name("N");
   command.add_option("--image", options.image, "Size of the images [the model's own]")
       ->type_name("HxW");

@@ -12,6 +12,8 @@
 
 namespace ridgeline::cli {
 
+class Parser;
+
 struct NetworkOptions {
   RunOptions run;  // model, settings, classes, init and seed
   std::string image, weights, checkpoint;
@@ -19,7 +21,7 @@ struct NetworkOptions {
 };
 // --model (also as the first word, where `names` says "MODEL,--model"), --set, --classes, --image,
 // --init, --seed, --weights, --checkpoint, --best.
-void add_network_options(CLI::App& command, NetworkOptions& options, const char* names);
+void add_network_options(Parser& command, NetworkOptions& options, const char* names);
 
 struct TrainedNetwork {
   ModelConfig model;

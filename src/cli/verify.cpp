@@ -2,7 +2,6 @@
 
 #include "lab/verify.h"
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/parser.h"
 #include "cli/step_data.h"
 
 namespace ridgeline::cli {
@@ -180,11 +180,11 @@ int run_verify(const VerifyOptions& options) {
 
 }  // namespace
 
-void add_verify(CLI::App& program, Action& action) {
+void add_verify(Parser& program, Action& action) {
   auto options = std::make_shared<VerifyOptions>();
   options->run.batch = 32;
   options->optimizer.sgd_momentum = 0.9;
-  CLI::App* command =
+  Parser* command =
       program.add_subcommand("verify", "Compare two backends layer by layer, gradient by gradient");
   add_run_options(*command, options->run, "The backend to verify");
   command->add_option("--against", options->against, "The backend to hold it against")

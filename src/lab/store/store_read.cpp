@@ -100,8 +100,11 @@ RunRecord Store::run(const std::string& name) const {
     }
   }
   const RunRecord* found = nullptr;
+  // Who asks for run 9 does not mean one whose uuid happens to begin so. As much of a uuid as
+  // tables show may consist of digits.
+  const bool letters = !name.empty() && (!is_number(name) || name.size() >= 8);
   for (const RunRecord& run : all) {
-    if (name.empty() || !run.uuid.starts_with(name)) continue;
+    if (!letters || !run.uuid.starts_with(name)) continue;
     if (found != nullptr) {
       bad_input("{}: '{}' begins the uuid of more than one run: {} ({}) and {} ({})", file, name,
                 found->id, found->uuid, run.id, run.uuid);
