@@ -191,7 +191,9 @@ TEST_F(StoreTest, RunsAreFilteredAndNamed) {
     (void)store.begin(run);
   }
   EXPECT_EQ(store.run("2").uuid, "aabb0000");
-  EXPECT_EQ(store.run("12").uuid, "12cc0000");  // no such number: the uuid
+  EXPECT_EQ(store.run("12cc").uuid, "12cc0000");
+  // A number is a number, also where a uuid begins so.
+  expect_contains(refusal([&] { (void)store.run("12"); }), {"no run '12'"});
   EXPECT_EQ(store.run("aab").uuid, "aabb0000");
   EXPECT_EQ(store.run("last").uuid, "12cc0000");
   EXPECT_EQ(store.run("last~2").uuid, "aaaa0000");
