@@ -82,6 +82,40 @@ TEST(PeerParity, HoldsWithinRoundingAndFlagsWhatDiffers) {
   EXPECT_TRUE(has(summed.finding->evidence, "step 3 is 2.1 here and 4 there"));
 }
 
+TEST(PeerParity, AllowsWhatRoundingsBecome) {
+  const std::vector<double> ours = {2.3, 2.2, 2.1}, theirs = {2.3, 2.208, 2.04};
+  EXPECT_FALSE(check_parity(ours, theirs, Precision::fp32).agrees);
+  EXPECT_TRUE(
+      check_parity(ours, theirs, Precision::fp32, std::vector<double>{1e-7, 2e-3, 1.2e-2}).agrees);
+  EXPECT_FALSE(
+      check_parity(ours, theirs, Precision::fp32, std::vector<double>{1e-7, 2e-3, 6e-3}).agrees);
+}
+
+TEST(PeerParity, UpdatesSpreadRoundingsOfWeights) {
+  const std::unique_ptr<Device> device = make_device("cpu");
+  PeerWork work;
+  work.step.model = default_config("resnet18");
+  work.step.model.height = work.step.model.width = 32;
+  work.step.batch = 4;
+  work.step.optimizer = SgdAttributes{.momentum = 0.9};
+  work.learning_rate = 0.01;
+  const Dataset data = make_synthetic({.channels = 3,
+                                       .height = 32,
+                                       .width = 32,
+                                       .classes = 10,
+                                       .count = 12,
+                                       .test_count = 1,
+                                       .seed = 5})
+                           .train;
+  const std::vector<double> ours = our_losses(work, PlanRequest(), *device, data, 7, 3);
+  const std::vector<double> changes =
+      rounding_of_losses(work, PlanRequest(), *device, data, 7, 3, ours);
+  ASSERT_EQ(changes.size(), 3U);
+  EXPECT_LT(changes[0], 2e-5) << "one forward pass";
+  EXPECT_GT(changes[2], changes[0]);
+  EXPECT_LT(changes[2], 1.0);
+}
+
 TEST(PeerParity, IsNotClaimedForLossesThatAreNotFinite) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> losses = {2.3, nan};

@@ -32,9 +32,10 @@ struct PeerParity {
 };
 
 // Losses must be as near as rounding in that precision allows: nearer in the first step, where
-// nothing has been learnt yet. REQUIRES: as many of one as of the other, at least one.
+// nothing has been learnt yet. `rounding`, where it is known, is what roundings make of each loss;
+// three times that is allowed. REQUIRES: as many of one as of the other, at least one.
 [[nodiscard]] PeerParity check_parity(std::span<const double> ours, std::span<const double> theirs,
-                                      Precision precision);
+                                      Precision precision, std::span<const double> rounding = {});
 
 // Our losses, as Peer::losses() has the peer's: from the seed's initial weights, batch after batch
 // of `files.batches()`, without dropout. `source` as for the files.
@@ -43,5 +44,13 @@ struct PeerParity {
                                              std::uint64_t seed, std::int64_t batches,
                                              std::int64_t steps = kParitySteps,
                                              const WeightFile* source = nullptr);
+
+// How much our losses change, relative, when every weight is rounded otherwise at the start: the
+// largest of three tries. Updates and batch norms over few values make much of it in some networks.
+[[nodiscard]] std::vector<double> rounding_of_losses(const PeerWork& work,
+                                                     const PlanRequest& request, Device& device,
+                                                     const Dataset& data, std::uint64_t seed,
+                                                     std::int64_t batches,
+                                                     std::span<const double> ours);
 
 }  // namespace ridgeline

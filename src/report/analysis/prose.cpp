@@ -127,7 +127,12 @@ std::string aspect(const RunView& run, std::string_view name) {
     return run.learning_rate ? fmt::format("lr {:g}", *run.learning_rate) : std::string{};
   }
   if (name == "data") return work.data;
-  if (name == "samples") return fmt::format("{} samples", count_text(work.data_samples));
+  if (name == "samples") {
+    // One batch of the data says no more than the batch.
+    if (work.data_samples == work.batch) return {};
+    return fmt::format("{} sample{}", count_text(work.data_samples),
+                       work.data_samples == 1 ? "" : "s");
+  }
   return work.variant;
 }
 

@@ -40,6 +40,16 @@ Sentence range_sentence(const std::string& image, const std::map<std::string, Co
 
 }  // namespace
 
+namespace {
+
+// A network is drawn once, however many settings of it were tried: where the steps of its plan are
+// known, and as it is without any settings.
+std::pair<bool, bool> drawn_rather(const RunView& run) {
+  return {run.run.numbers.contains("plan_steps"), run.run.work.settings.empty()};
+}
+
+}  // namespace
+
 Section complexity_section(const SectionInput& input) {
   Section section = titled("complexity", "Complexity of the networks");
   const std::vector<const RunView*> runs = shown_runs(input);
@@ -50,14 +60,12 @@ Section complexity_section(const SectionInput& input) {
     const std::string name =
         work.settings.empty() ? work.model : fmt::format("{} ({})", work.model, work.settings);
     if (const auto flops = sample_flops(*run)) by_image[work.image][name] = {run, *flops};
-    // The one with the step times of its plan can be drawn.
     const auto known =
-        std::find_if(of_each_model.begin(), of_each_model.end(), [&](const RunView* r) {
-          return r->run.work.model == work.model && r->run.work.settings == work.settings;
-        });
+        std::find_if(of_each_model.begin(), of_each_model.end(),
+                     [&](const RunView* r) { return r->run.work.model == work.model; });
     if (known == of_each_model.end()) {
       of_each_model.push_back(run);
-    } else if (run->run.numbers.contains("plan_steps")) {
+    } else if (drawn_rather(*run) >= drawn_rather(**known)) {
       *known = run;
     }
   }
