@@ -64,15 +64,45 @@ TEST(HostMemory, MappingsGoToTheirOwners) {
       "6000-6800 rw-p 00000000 00:00 0 \nRss:  128 kB\nVmFlags: rd wr mr mw me ac sd hg\n" +
       guard + "-" + stack + " ---p 00000000 00:00 0 \nRss:  0 kB\n" + stack +
       "-90000 rw-p 00000000 00:00 0 \nRss:  256 kB\nVmFlags: rd wr\n"
-      "a0000-b0000 rw-p 00000000 00:00 0   [stack]\nRss:  512 kB\nVmFlags: rd wr gd\n");
+      "a0000-b0000 rw-p 00000000 00:00 0   [stack]\nRss:  512 kB\nVmFlags: rd wr gd\n"
+      "c0000-d0000 rw-s 00000000 00:06 7   /dev/nvidia0\nRss:  2 kB\nVmFlags: rd wr\n"
+      "d0000-e0000 r-xp 00000000 fe:00 8   /usr/lib/libcuda.so.1\nRss:  0 kB\nVmFlags: rd ex\n");
   const HostMemory memory = parse_smaps(smaps);
+  EXPECT_EQ(memory.driver, 2 * 1024);
+  EXPECT_TRUE(memory.driver_loaded);
   EXPECT_EQ(memory.libraries, 12 * 1024);
   EXPECT_EQ(memory.files, 16 * 1024);
   EXPECT_EQ(memory.other, 32 * 1024);
   EXPECT_EQ(memory.generated_code, 64 * 1024);
   EXPECT_EQ(memory.arenas, 128 * 1024);
   EXPECT_EQ(memory.stacks, 768 * 1024);
-  EXPECT_EQ(memory.resident, 1020 * 1024);
+  EXPECT_EQ(memory.resident, 1022 * 1024);
+}
+
+TEST(MemoryLedger, WhatTheAllocatorDoesNotKnowIsTheDrivers) {
+  const std::unique_ptr<Device> cpu = make_cpu_device();
+  HostMemory host;
+  host.arenas = 50'000'000;
+  host.resident = 50'100'000;
+  host.libraries = 20'000;
+  host.driver = 5'000;
+  host.other = 75'000;
+  host.heap_used = 30'000;
+  host.heap_free = 10'000;
+  MemoryProbe probe;
+  probe.host = [&] { return host; };
+  probe.heap = [] { return std::int64_t{0}; };
+  Session session(*cpu);
+  const Session::PlanId plan = session.add(dry_plan(spec_of("mlp", 4), native(), *cpu));
+  session.prepare();
+  const auto of = [&](const char* category) {
+    return bytes_of(MemoryLedger(*cpu, probe).entries(session, {{plan}}), "cpu", category);
+  };
+  const std::int64_t without = of("rest").value();
+  EXPECT_EQ(of("driver"), 5'000);
+  host.driver_loaded = true;
+  EXPECT_EQ(of("driver").value() - 5'000, without - of("rest").value());
+  EXPECT_EQ(of("driver").value(), 5'000 + 35'000);
 }
 
 TEST(HostMemory, OnlyTouchedPagesAreResident) {

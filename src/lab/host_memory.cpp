@@ -58,8 +58,11 @@ bool is_library(const Mapping& mapping) {
 void add(const Mapping& mapping, const Mapping& below, HostMemory& memory) {
   memory.resident += mapping.resident;
   const bool anonymous = mapping.path.empty() || mapping.path.starts_with('[');
+  memory.driver_loaded |= mapping.path.find("libcuda.so") != std::string::npos;
   std::int64_t* owner = &memory.other;
-  if (is_library(mapping)) {
+  if (mapping.path.starts_with("/dev/nvidia")) {
+    owner = &memory.driver;
+  } else if (is_library(mapping)) {
     owner = &memory.libraries;
   } else if (!anonymous) {
     owner = &memory.files;

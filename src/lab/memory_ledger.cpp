@@ -168,7 +168,11 @@ std::vector<MemoryEntry> MemoryLedger::host_entries(const Session* session,
   const std::int64_t free = other - heap;
   for (const auto& [category, bytes] : marks_) account.add_part(category, bytes, heap);
   account.add("heap", "measured", heap);
-  account.add("fragmentation", "derived", std::min(host.heap_free, free));
+  const std::int64_t fragmentation = std::min(host.heap_free, free);
+  account.add("fragmentation", "derived", fragmentation);
+  // Memory that the allocator knows nothing of, in a process with a driver, is the driver's.
+  const std::int64_t unknown = host.driver_loaded ? free - fragmentation : 0;
+  account.add("driver", unknown > 0 ? "derived" : "measured", host.driver + unknown);
   return account.close(host.resident, "measured");
 }
 
