@@ -196,7 +196,7 @@ TEST_F(StepTimes, AreMeasuredInPlaceAndLeaveTheWeights) {
   EXPECT_EQ(measured.passes, 3);
   ASSERT_EQ(measured.seconds.size(), session.plan(id).steps.size());
   for (const double seconds : measured.seconds) EXPECT_GT(seconds, 0.0);
-  EXPECT_GT(measured.whole_seconds, 0.0);
+  EXPECT_GT(measured.share_of_whole, 0.0);
   EXPECT_GT(measured.sum(), 0.0);
   EXPECT_EQ(session.read_value(id, weights), before);
   EXPECT_DOUBLE_EQ(session.step_state().learning_rate, 0.5);

@@ -13,8 +13,9 @@
 // "alignment" (gaps between them), "granularity" (memory comes in whole pages and blocks), "other
 // runs" (arenas of sessions beside this one), "loader", "libraries", "rest", "total". On the host
 // also "untouched" (planned memory that no step has used yet: negative), "data files", "generated
-// code", "stacks", "heap", "fragmentation" (free memory that the allocator keeps). On a graphics
-// processor also "driver" (its reserve), "context", "other programs".
+// code", "stacks", "heap", "fragmentation" (free memory that the allocator keeps), "driver" (what
+// that of a graphics processor takes past the allocator). On a graphics processor also "driver"
+// (its reserve), "context", "other programs".
 
 #include <functional>
 #include <map>

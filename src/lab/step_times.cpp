@@ -250,7 +250,7 @@ StepMeasurement measure_steps(Session& session, Session::PlanId plan,
   const int queued = events == nullptr ? 1 : 4;
 
   std::vector<std::vector<double>> passes;
-  std::vector<std::vector<double>> whole, log_shares;  // as passes of one step
+  std::vector<std::vector<double>> log_shares;  // as passes of one step
   const Clock::time_point begin = Clock::now();
   StepMeasurement measurement;
   while (
@@ -259,12 +259,10 @@ StepMeasurement measure_steps(Session& session, Session::PlanId plan,
     const double seconds = device.time([&] {
       for (int i = 0; i < queued; ++i) session.run(plan);
     });
-    whole.push_back({seconds / queued});
     passes.push_back(events == nullptr ? stepwise_pass(session, plan) : events->pass());
-    log_shares.push_back({std::log(sum_of(passes.back()) / whole.back()[0])});
+    log_shares.push_back({std::log(sum_of(passes.back()) * queued / seconds)});
     ++measurement.passes;
   }
-  measurement.whole_seconds = mean_of_the_middle(std::move(whole)).front();
   measurement.share_of_whole = std::exp(mean_of_the_middle(std::move(log_shares)).front());
   measurement.seconds = mean_of_the_middle(std::move(passes));
   return measurement;

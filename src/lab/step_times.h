@@ -40,7 +40,6 @@ struct StepMeasuring {
 
 struct StepMeasurement {
   std::vector<double> seconds;  // of each step: the mean over the middle of the passes
-  double whole_seconds = 0.0;   // of unprofiled steps, run in turns with the passes: likewise
   // What the steps of a pass add up to, over the unprofiled step before it: the middle of these. A
   // machine whose speed changes meets both.
   double share_of_whole = 0.0;

@@ -1,5 +1,7 @@
 #include "lab/measure/peer_step.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "lab/measure/plan_timer.h"
 #include "train/step_runner.h"
@@ -55,7 +57,7 @@ class PeerStep final : public MeasuredStep {
                    files.batches(), static_cast<std::int64_t>(theirs.size()));
     const Precision precision = config_.peer_work.step.precision;
     parity_ = check_parity(ours, theirs, precision);
-    if (!parity_.agrees) {
+    if (!parity_.agrees && std::isfinite(parity_.worst)) {
       // Something else, or no more than what roundings become in this network?
       const std::vector<double> rounding =
           rounding_of_losses(config_.peer_work, config_.ours, *config_.device, *config_.data,

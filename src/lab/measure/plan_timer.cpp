@@ -73,7 +73,7 @@ StepDetails plan_details(Session& session, Session::PlanId id, bool timed) {
   const StepMeasurement measured = measure_steps(session, id);
   details.steps = step_times(plan, session.device(), measured.seconds);
   details.numbers["step_sum_seconds"] = measured.sum();
-  if (measured.whole_seconds > 0.0) details.numbers["step_sum_share"] = measured.share_of_whole;
+  details.numbers["step_sum_share"] = measured.share_of_whole;
   details.notes["providers"] = text_of(provider_shares(details.steps));
   return details;
 }
