@@ -148,30 +148,67 @@ TEST_F(StudyRunTest, AnInterruptedItemLeavesNothingBehind) {
   EXPECT_EQ(store.studies()[0].finished, "");
 }
 
-TEST_F(StudyRunTest, WhatFailsIsRecordedAndTriedAgain) {
-  write("bad.toml",
-        "name = \"bad\"\ntitle = \"t\"\nquestion = \"q\"\n[[part]]\nid = \"p\"\ncommand = "
-        "\"train\"\nmodels = \"mlp\"\nbackends = \"native\"\ndata = \"./digits.csv\"\nbatches = "
-        "8\nepochs = "
-        "1\n[[part]]\nid = \"q\"\ncommand = \"bench\"\nmodels = \"mlp\"\nbackends = "
-        "\"native\"\nwarmup = 0\niterations = 10\n");
-  write("digits.csv", "label,pixel0\nnonsense\n");
-  const Outcome outcome = run("study bad.toml --store a.db");
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_NE(outcome.out.find("1 done, 0 left out, 1 failed"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find("digits.csv"), std::string::npos) << outcome.out;
+// An item that fails until there is data, and one that is done at once.
+constexpr const char* kLacksData =
+    "name = \"bad\"\ntitle = \"t\"\nquestion = \"q\"\n[[part]]\nid = \"p\"\ncommand = \"train\"\n"
+    "models = \"mlp\"\nbackends = \"native\"\ndata = \"./digits.csv\"\nbatches = 8\nepochs = 1\n"
+    "[[part]]\nid = \"q\"\ncommand = \"bench\"\nmodels = \"mlp\"\nbackends = \"native\"\nwarmup = "
+    "0\n"
+    "iterations = 10\n";
+
+std::string digits_csv() {
   std::string digits = "label";
   for (int i = 0; i < 784; ++i) digits += ",pixel" + std::to_string(i);
   for (int row = 0; row < 40; ++row) {
     digits += '\n' + std::to_string(row % 10);
     for (int i = 0; i < 784; ++i) digits += ',' + std::to_string((row * 7 + i) % 256);
   }
-  write("digits.csv", digits + '\n');
+  return digits + '\n';
+}
+
+TEST_F(StudyRunTest, WhatFailsIsRecordedAndTriedAgain) {
+  write("bad.toml", kLacksData);
+  write("digits.csv", "label,pixel0\nnonsense\n");
+  const Outcome outcome = run("study bad.toml --store a.db");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.out.find("1 done, 0 left out, 1 failed"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("digits.csv"), std::string::npos) << outcome.out;
+  write("digits.csv", digits_csv());
   const Outcome again = run("study bad.toml --store a.db");
   EXPECT_EQ(again.code, 0) << again.err << again.out;
   EXPECT_NE(again.out.find("Going on"), std::string::npos);
+  EXPECT_EQ(again.out.find("another build"), std::string::npos);
   EXPECT_NE(again.out.find("2 done, 0 left out, 0 failed"), std::string::npos);
   // The one that was done was not repeated.
+  EXPECT_EQ(Store::open_existing(folder_ / "a.db").run_count(), 2);
+}
+
+TEST_F(StudyRunTest, AnotherBuildGoesOn) {
+  write("bad.toml", kLacksData);
+  write("digits.csv", "label,pixel0\nnonsense\n");
+  EXPECT_EQ(run("study bad.toml --store a.db").code, 1);
+  {
+    Store store(folder_ / "a.db");
+    ASSERT_EQ(store.environments().size(), 1U);
+    EnvironmentRecord former = store.environments()[0];
+    former.key = "former build";
+    store.add(former);
+    EnvironmentRecord elsewhere = former;
+    elsewhere.key = "another machine";
+    elsewhere.host += "2";
+    store.add(elsewhere);
+    StudyRecord study = store.studies()[0];
+    study.environment = former.key;
+    store.put(study);
+    study.uuid = "of another machine";
+    study.environment = elsewhere.key;
+    store.put(study);
+  }
+  write("digits.csv", digits_csv());
+  const Outcome again = run("study bad.toml --store a.db");
+  EXPECT_EQ(again.code, 0) << again.err << again.out;
+  EXPECT_NE(again.out.find("another build"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find("2 done, 0 left out, 0 failed"), std::string::npos);
   EXPECT_EQ(Store::open_existing(folder_ / "a.db").run_count(), 2);
 }
 

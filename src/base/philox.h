@@ -49,6 +49,11 @@ class PhiloxSequence {
   PhiloxSequence(std::uint64_t seed, RandomStream stream, std::uint64_t substream)
       : key_(stream_key(seed, stream)), substream_(substream) {}
 
+  // Goes on with the block of four numbers that has this number.
+  void seek(std::uint64_t block) {
+    counter_ = block;
+    used_ = 4;
+  }
   std::uint32_t next();
   float uniform() { return to_uniform(next()); }
   double uniform_double();  // 53 bits

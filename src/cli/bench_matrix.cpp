@@ -101,6 +101,7 @@ class Builder {
            .options = {.threads = thread_count(),
                        .start_seconds = std::min(PeerOptions{}.start_seconds, work_.peer_seconds),
                        .reply_seconds = work_.peer_seconds},
+           .starts = peers_,
            .peer_work = {.step = step,
                          .learning_rate = rate,
                          .inference = work_.inference,
@@ -275,6 +276,7 @@ class Builder {
   bool json_;
   std::map<std::string, std::shared_ptr<Device>> devices_;
   std::map<std::string, DataPointer> files_, data_;
+  std::shared_ptr<PeerStarts> peers_ = std::make_shared<PeerStarts>();
 };
 
 }  // namespace

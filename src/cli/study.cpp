@@ -119,7 +119,10 @@ int run_study(const StudyOptions& options) {
   summary.items = run.items();
   if (!options.json) {
     if (run.resumed()) {
-      print(fmt::format("Going on with the study that began {}\n\n", run.record().started));
+      print(fmt::format("Going on with the study that began {}{}\n\n", run.record().started,
+                        run.record().environment == environment.key
+                            ? ""
+                            : ", then with another build of the program or other limits"));
     }
     print(study_plan_text(summary) + '\n');
   }

@@ -195,8 +195,6 @@ Data::Data(const Store& store) : store_(store) {
   read_studies();
 }
 
-// Builds of the program and limits of the day make environments of their own: a machine is what its
-// owner calls by one name, or what has the same host and processors.
 void Data::read_machines() {
   std::map<std::vector<std::string>, std::size_t> known;
   std::map<std::string, std::string> newest;  // environment: its last run
@@ -209,9 +207,7 @@ void Data::read_machines() {
                      return newest[a.key] < newest[b.key];
                    });
   for (EnvironmentRecord& environment : environments) {
-    const std::vector<std::string> identity = {environment.label, environment.host, environment.cpu,
-                                               environment.gpus};
-    const auto [place, fresh] = known.try_emplace(identity, machines_.size());
+    const auto [place, fresh] = known.try_emplace(environment.machine(), machines_.size());
     if (fresh) machines_.push_back({.name = machine_name(environment), .environment = environment});
     Machine& machine = machines_[place->second];
     machine.keys.push_back(environment.key);

@@ -20,7 +20,19 @@ bool is_ceilings(const PlannedItem& item) { return !item.words.empty() && item.w
 
 bool same_study(const StudyRecord& a, const StudyRecord& b) {
   return a.name == b.name && a.scale == b.scale && a.definition == b.definition &&
-         a.options == b.options && a.environment == b.environment;
+         a.options == b.options;
+}
+
+// The environments of the machine that has this one.
+std::set<std::string> environments_of_machine(const Store& store, const std::string& key) {
+  const std::vector<EnvironmentRecord> all = store.environments();
+  const auto own =
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.key == key; });
+  std::set<std::string> keys = {key};
+  for (const EnvironmentRecord& one : all) {
+    if (own != all.end() && one.machine() == own->machine()) keys.insert(one.key);
+  }
+  return keys;
 }
 
 // The last words of a command that failed, without its name.
@@ -83,10 +95,14 @@ StudyRun::StudyRun(const Study& study, Scale scale, std::vector<PlannedItem> pla
 }
 
 void StudyRun::open(const StudyRecord& wanted) {
+  const std::set<std::string> here = environments_of_machine(store_, call_.environment);
   const auto newest = [&]() -> std::optional<StudyRecord> {
     std::optional<StudyRecord> found;
     for (const StudyRecord& record : store_.studies()) {
-      if (same_study(record, wanted) && record.finished.empty()) found = record;
+      if (same_study(record, wanted) && here.contains(record.environment) &&
+          record.finished.empty()) {
+        found = record;
+      }
     }
     return found;
   };

@@ -36,8 +36,8 @@ class StudyObserver {
 
 class StudyRun {
  public:
-  // Goes on with the newest record of the same study, scale, definition, options and environment
-  // that is not finished, or begins a new one. Items that are done stay so.
+  // Goes on with the newest record of the same study, scale, definition, options and machine that
+  // is not finished, or begins a new one. Items that are done stay so, by whatever build.
   StudyRun(const Study& study, Scale scale, std::vector<PlannedItem> plan, StudyCall call);
 
   [[nodiscard]] const StudyRecord& record() const { return record_; }

@@ -6,12 +6,16 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "base/philox.h"
 #include "graph/autodiff.h"
 #include "plan/precision.h"
 
 namespace ridgeline {
 namespace {
+
+// Blocks of random numbers below which more threads gain nothing.
+constexpr std::int64_t kLeastBlocks = 4096;
 
 // What all steps share: pixels to logits.
 StepGraph network_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
@@ -172,12 +176,19 @@ std::vector<double> initial_values(const Parameter& parameter, std::uint64_t see
   const auto count = static_cast<std::size_t>(parameter.shape.elements());
   std::vector<double> values(count, parameter.init.amount);
   if (parameter.init.kind == Init::Kind::constant) return values;
-  PhiloxSequence random(seed, RandomStream::weights, hash_of(parameter.name));
-  for (double& value : values) {
-    value = parameter.init.kind == Init::Kind::normal
-                ? random.normal() * parameter.init.amount
-                : (2.0 * random.uniform_double() - 1.0) * parameter.init.amount;
-  }
+  const bool normal = parameter.init.kind == Init::Kind::normal;
+  const std::size_t of_block = normal ? 1 : 2;  // values that a block of random numbers is good for
+  const std::uint64_t stream = hash_of(parameter.name);
+  const auto blocks = static_cast<std::int64_t>((count + of_block - 1) / of_block);
+  parallel_for(blocks, kLeastBlocks, [&](std::int64_t first, std::int64_t last) {
+    PhiloxSequence random(seed, RandomStream::weights, stream);
+    random.seek(static_cast<std::uint64_t>(first));
+    const std::size_t end = std::min(count, static_cast<std::size_t>(last) * of_block);
+    for (std::size_t i = static_cast<std::size_t>(first) * of_block; i < end; ++i) {
+      values[i] =
+          parameter.init.amount * (normal ? random.normal() : 2.0 * random.uniform_double() - 1.0);
+    }
+  });
   return values;
 }
 

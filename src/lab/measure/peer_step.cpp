@@ -37,7 +37,7 @@ std::string versions_text(const PeerAvailability& about) {
 class PeerStep final : public MeasuredStep {
  public:
   explicit PeerStep(PeerStepConfig config) : config_(std::move(config)) {
-    const PeerAvailability about = peer_availability(config_.name, config_.options);
+    const PeerAvailability& about = config_.starts->availability(config_.name, config_.options);
     if (!about.available) {
       bad_input("{} cannot run here: {}", config_.name.text(), about.reason);
     }
@@ -48,7 +48,7 @@ class PeerStep final : public MeasuredStep {
   [[nodiscard]] const Subject& subject() const override { return subject_; }
 
   Preparation prepare() override {
-    peer_.emplace(config_.name, config_.options);
+    peer_.emplace(config_.starts->take(config_.name, config_.options));
     const PeerFiles files(config_.peer_work.step, *config_.data, config_.seed);
     const PeerSetup setup = peer_->prepare(config_.peer_work, files);
     const std::vector<double> theirs = peer_->losses(kParitySteps);

@@ -15,6 +15,7 @@ struct PeerStepConfig {
   Executor executor;
   PeerName name;
   PeerOptions options;
+  std::shared_ptr<PeerStarts> starts;  // shared by the steps of one call
   PeerWork peer_work;
   // Who computes the losses that the peer's are held against, and where.
   PlanRequest ours;

@@ -45,7 +45,7 @@ Tolerance tolerance_of(Precision precision) {
 
 // A peer rounds in every op, where a try rounds the weights alone.
 constexpr double kTimesRounding = 3.0;
-constexpr int kTries = 3;
+constexpr std::uint64_t kTries = 3;
 
 double unit_of(Precision precision) {
   switch (precision) {
@@ -124,81 +124,102 @@ PeerParity check_parity(std::span<const double> ours, std::span<const double> th
 
 namespace {
 
-// Every weight one unit up or down.
-void round_otherwise(StepRunner& runner, Precision precision, std::uint64_t number) {
-  for (StepRunner::NamedTensor& tensor : runner.read_weights()) {
-    if (tensor.dtype != DType::f32) continue;
-    PhiloxSequence random(number, RandomStream::weights, hash_of(tensor.name));
-    std::vector<float> values(tensor.bytes.size() / sizeof(float));
-    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-    const auto unit = static_cast<float>(unit_of(precision));
-    for (float& value : values) value *= random.below(2) == 0 ? 1.0F + unit : 1.0F - unit;
-    runner.write_state(tensor.name, std::as_bytes(std::span(values)));
+// Losses of the same steps on the same batches, as often as wanted, each time from weights that may
+// be rounded otherwise.
+class LossRuns {
+ public:
+  LossRuns(const PeerWork& work, const PlanRequest& request, Device& device, const Dataset& data,
+           std::uint64_t seed, std::int64_t batches, const WeightFile* source)
+      : work_(work),
+        spec_(work.step),
+        data_(data),
+        seed_(seed),
+        batches_(batches),
+        runner_(device, request) {
+    for (const ModelOption& option : find_model(spec_.model.name).options) {
+      if (option.name == "dropout") spec_.model.options["dropout"] = "0";
+    }
+    if (work.inference) spec_.label_smoothing = 0.0;  // a matter of training alone
+    plan_ = work.inference ? runner_.add_evaluation(spec_) : runner_.add_training(spec_);
+    runner_.prepare(seed);
+    if (source != nullptr) {
+      runner_.load(match_weights(runner_.parameters(), *source, {.model = spec_.model.name}));
+    }
+    beginning_ = work.inference ? runner_.read_weights() : runner_.read_state();
+    numbers_.resize(static_cast<std::size_t>(spec_.batch));
+    std::iota(numbers_.begin(), numbers_.end(), 0);
   }
-}
 
-struct Beginning {
-  std::uint64_t seed = 0;
-  const WeightFile* source = nullptr;
-  std::optional<std::uint64_t> rounded;  // otherwise, by this number
+  // From the weights as they are, or with every one a unit up or down, as `number` has it.
+  std::vector<double> losses(std::int64_t steps, std::optional<std::uint64_t> number) {
+    for (const StepRunner::NamedTensor& tensor : beginning_) {
+      runner_.write_state(tensor.name, tensor.bytes);
+    }
+    if (number) round_otherwise(*number);
+    Session& session = runner_.session();
+    if (spec_.precision == Precision::fp16) {
+      session.step_state().loss_scale = kParityLossScale;
+      session.write_step_state();
+    }
+    std::vector<double> losses;
+    for (std::int64_t step = 0; step < steps; ++step) {
+      runner_.write_batch(batch_of(data_, numbers_, spec_.batch, step % batches_));
+      StepState& state = session.step_state();
+      state.learning_rate = work_.learning_rate;
+      state.optimizer_step = step + 1;
+      state.seed = seed_;
+      state.random_step = step;
+      state.valid_rows = spec_.batch;
+      runner_.clear_totals();
+      session.run(plan_);
+      losses.push_back(runner_.totals().loss / static_cast<double>(spec_.batch));
+    }
+    return losses;
+  }
+
+ private:
+  void round_otherwise(std::uint64_t number) {
+    const auto unit = static_cast<float>(unit_of(spec_.precision));
+    for (const StepRunner::NamedTensor& tensor : runner_.read_weights()) {
+      if (tensor.dtype != DType::f32) continue;
+      PhiloxSequence random(number, RandomStream::weights, hash_of(tensor.name));
+      std::vector<float> values(tensor.bytes.size() / sizeof(float));
+      std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+      std::uint32_t signs = 0;
+      for (std::size_t i = 0; i < values.size(); ++i, signs >>= 1) {
+        if (i % 32 == 0) signs = random.next();
+        values[i] *= (signs & 1U) == 0 ? 1.0F + unit : 1.0F - unit;
+      }
+      runner_.write_state(tensor.name, std::as_bytes(std::span(values)));
+    }
+  }
+
+  const PeerWork& work_;
+  StepSpec spec_;
+  const Dataset& data_;
+  std::uint64_t seed_;
+  std::int64_t batches_;
+  StepRunner runner_;
+  Session::PlanId plan_ = 0;
+  std::vector<StepRunner::NamedTensor> beginning_;
+  std::vector<std::int32_t> numbers_;
 };
-
-std::vector<double> losses_from(const Beginning& beginning, const PeerWork& work,
-                                const PlanRequest& request, Device& device, const Dataset& data,
-                                std::int64_t batches, std::int64_t steps) {
-  StepSpec spec = work.step;
-  for (const ModelOption& option : find_model(spec.model.name).options) {
-    if (option.name == "dropout") spec.model.options["dropout"] = "0";
-  }
-  if (work.inference) spec.label_smoothing = 0.0;  // a matter of training alone
-  StepRunner runner(device, request);
-  const Session::PlanId plan =
-      work.inference ? runner.add_evaluation(spec) : runner.add_training(spec);
-  runner.prepare(beginning.seed);
-  if (beginning.source != nullptr) {
-    runner.load(match_weights(runner.parameters(), *beginning.source, {.model = spec.model.name}));
-  }
-  if (beginning.rounded) round_otherwise(runner, spec.precision, *beginning.rounded);
-  Session& session = runner.session();
-  if (spec.precision == Precision::fp16) {
-    session.step_state().loss_scale = kParityLossScale;
-    session.write_step_state();
-  }
-  std::vector<std::int32_t> numbers(static_cast<std::size_t>(spec.batch));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  std::vector<double> losses;
-  for (std::int64_t step = 0; step < steps; ++step) {
-    runner.write_batch(batch_of(data, numbers, spec.batch, step % batches));
-    StepState& state = session.step_state();
-    state.learning_rate = work.learning_rate;
-    state.optimizer_step = step + 1;
-    state.seed = beginning.seed;
-    state.random_step = step;
-    state.valid_rows = spec.batch;
-    runner.clear_totals();
-    session.run(plan);
-    losses.push_back(runner.totals().loss / static_cast<double>(spec.batch));
-  }
-  return losses;
-}
 
 }  // namespace
 
 std::vector<double> our_losses(const PeerWork& work, const PlanRequest& request, Device& device,
                                const Dataset& data, std::uint64_t seed, std::int64_t batches,
                                std::int64_t steps, const WeightFile* source) {
-  return losses_from({.seed = seed, .source = source, .rounded = {}}, work, request, device, data,
-                     batches, steps);
+  return LossRuns(work, request, device, data, seed, batches, source).losses(steps, {});
 }
 
 std::vector<double> rounding_of_losses(const PeerWork& work, const PlanRequest& request,
                                        Device& device, const Dataset& data, std::uint64_t seed,
                                        std::int64_t batches, std::span<const double> ours) {
+  LossRuns runs(work, request, device, data, seed, batches, nullptr);
   std::vector<double> largest(ours.size(), 0.0);
-  for (int number = 1; number <= kTries; ++number) {
-    const std::vector<double> tried =
-        losses_from({.seed = seed, .source = nullptr, .rounded = number}, work, request, device,
-                    data, batches, static_cast<std::int64_t>(ours.size()));
+  for (std::uint64_t number = 1; number <= kTries; ++number) {
+    const std::vector<double> tried = runs.losses(static_cast<std::int64_t>(ours.size()), number);
     for (std::size_t i = 0; i < ours.size(); ++i) {
       largest[i] = std::max(largest[i], relative_difference(ours[i], tried[i]));
     }

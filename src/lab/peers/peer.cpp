@@ -242,11 +242,7 @@ struct Peer::State {
 };
 
 PeerAvailability peer_availability(const PeerName& name, const PeerOptions& options) {
-  try {
-    return Peer(name, options).about();
-  } catch (const Error& error) {
-    return {.available = false, .reason = error.what(), .python = {}, .versions = {}};
-  }
+  return PeerStarts().availability(name, options);
 }
 
 Peer::Peer(const PeerName& name, const PeerOptions& options)
@@ -331,6 +327,27 @@ void Peer::stop() {
   if (state_->process == nullptr || !state_->process->running()) return;
   (void)state_->ask({{"do", "stop"}}, kStopSeconds);
   state_->process->end(kStopSeconds);
+}
+
+const PeerAvailability& PeerStarts::availability(const PeerName& name, const PeerOptions& options) {
+  const auto [place, fresh] = known_.try_emplace(name.text());
+  Known& known = place->second;
+  if (!fresh) return known.about;
+  try {
+    known.waiting.emplace(name, options);
+    known.about = known.waiting->about();
+  } catch (const Error& error) {
+    known.about.reason = error.what();
+  }
+  return known.about;
+}
+
+Peer PeerStarts::take(const PeerName& name, const PeerOptions& options) {
+  const auto known = known_.find(name.text());
+  if (known == known_.end() || !known->second.waiting) return Peer(name, options);
+  Peer peer = std::move(*known->second.waiting);
+  known->second.waiting.reset();
+  return peer;
 }
 
 }  // namespace ridgeline

@@ -106,4 +106,21 @@ class Peer {
   std::unique_ptr<State> state_;
 };
 
+// Starts a worker for each peer once to see whether it runs; that one then does the first work:
+// loading a framework takes seconds. One thread calls it.
+class PeerStarts {
+ public:
+  [[nodiscard]] const PeerAvailability& availability(const PeerName& name,
+                                                     const PeerOptions& options);
+  // A worker of its own for every call. Throws as Peer's constructor does.
+  [[nodiscard]] Peer take(const PeerName& name, const PeerOptions& options);
+
+ private:
+  struct Known {
+    PeerAvailability about;
+    std::optional<Peer> waiting;
+  };
+  std::map<std::string, Known> known_;  // by the peer's name with its options
+};
+
 }  // namespace ridgeline

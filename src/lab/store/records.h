@@ -20,6 +20,10 @@ struct EnvironmentRecord {
   std::string host, cpu;
   std::string gpus;         // names, joined by "; "
   std::string fingerprint;  // JSON: everything else that is known of it
+
+  // Builds of the program and limits of the day make environments of their own: a machine is what
+  // its owner calls by one name, or what has the same host and processors.
+  [[nodiscard]] std::vector<std::string> machine() const { return {label, host, cpu, gpus}; }
 };
 
 // What was computed. Two runs are alike when these are equal, whoever computed it.
