@@ -272,6 +272,9 @@ TEST(MemoryLedger, AGraphicsProcessorsMemoryIsAttributed) {
     EXPECT_EQ(device, "cuda:0");
     return driver;
   };
+  driver.reserved = 600 * kMiB;
+  driver.used = 1100 * kMiB;
+  driver.process = 400 * kMiB;
   MemoryLedger ledger(gpu, probe);
   Session session(gpu);
   const Session::PlanId plan =
@@ -283,7 +286,7 @@ TEST(MemoryLedger, AGraphicsProcessorsMemoryIsAttributed) {
   driver.total = 80'000 * kMiB;
   driver.reserved = 600 * kMiB;
   driver.used = own + static_cast<std::int64_t>(gpu.runtime) + 600 * kMiB;
-  driver.process = *driver.used - 700 * kMiB;
+  driver.process = *driver.used - 700 * kMiB;  // reserve, and still somebody else
 
   const std::vector<MemoryEntry> entries = ledger.entries(session, {{plan}});
   const auto of = [&](const char* category) { return bytes_of(entries, "cuda:0", category); };
@@ -298,6 +301,18 @@ TEST(MemoryLedger, AGraphicsProcessorsMemoryIsAttributed) {
   EXPECT_EQ(of("rest"), 0);
   EXPECT_FALSE(of("other runs"));
   EXPECT_TRUE(bytes_of(entries, "cpu", "total"));  // the host's part of the run
+
+  // A peer that began meanwhile.
+  const std::size_t alone = gpu.runtime;
+  gpu.runtime += 17'000 * kMiB;
+  *driver.used += 17'000 * kMiB;
+  const std::vector<MemoryEntry> beside = ledger.entries(session, {{plan}});
+  EXPECT_EQ(sum_of(beside, "cuda:0"), driver.used);
+  EXPECT_EQ(bytes_of(beside, "cuda:0", "other programs"), 17'100 * kMiB);
+  for (const char* category : {"context", "loader", "granularity", "libraries", "rest"}) {
+    EXPECT_EQ(bytes_of(beside, "cuda:0", category), of(category)) << category;
+  }
+  gpu.runtime = alone;
 
   // A driver that counts its reserve among what CUDA sees as used.
   driver.used = own + static_cast<std::int64_t>(gpu.runtime);
@@ -315,6 +330,11 @@ TEST(MemoryLedger, AGraphicsProcessorsMemoryIsAttributed) {
   EXPECT_EQ(bytes_of(bare, "cuda:0", "rest"), 0);
 }
 
+std::string line_of(const std::string& text, const std::string& name) {
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+}
+
 TEST(MemoryLedger, TheStudysTableHasItsRows) {
   const std::vector<MemoryEntry> entries = {{"cpu", "parameter", "planned", 3 * kMiB},
                                             {"cpu", "activation", "planned", 5 * kMiB},
@@ -323,14 +343,20 @@ TEST(MemoryLedger, TheStudysTableHasItsRows) {
                                             {"cpu", "total", "measured", 16 * kMiB}};
   const NamedLedger ledgers[] = {{"native", entries}, {"none", {}}};
   const std::string text = study_memory_text(ledgers);
-  const auto line = [&](const std::string& name) {
-    const std::size_t at = text.find(name);
-    return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
-  };
+  const auto line = [&](const std::string& name) { return line_of(text, name); };
   EXPECT_NE(line("parameters").find("3.0 MiB"), std::string::npos) << text;
   EXPECT_NE(line("input").find("n/a"), std::string::npos) << text;
   EXPECT_NE(line("framework overhead").find("8.0 MiB"), std::string::npos) << text;
   EXPECT_NE(line("total").find("16.0 MiB"), std::string::npos) << text;
+  EXPECT_EQ(line("other programs"), "") << text;
+
+  std::vector<MemoryEntry> beside = entries;
+  beside.push_back({"cpu", "other programs", "derived", 4 * kMiB});
+  beside[4].bytes = 20 * kMiB;
+  const NamedLedger both[] = {{"beside", beside}};
+  const std::string table = study_memory_text(both);
+  EXPECT_NE(line_of(table, "framework overhead").find(" 8.0 MiB"), std::string::npos) << table;
+  EXPECT_NE(line_of(table, "other programs").find(" 4.0 MiB"), std::string::npos) << table;
 }
 
 // Lowers what this process may still map, and lifts the limit at the end.

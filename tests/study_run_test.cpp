@@ -198,18 +198,27 @@ TEST_F(StudyRunTest, AnotherBuildGoesOn) {
     elsewhere.host += "2";
     store.add(elsewhere);
     StudyRecord study = store.studies()[0];
-    study.environment = former.key;
+    std::vector<StudyItemRecord> items = store.study_items(study.uuid);
+    study.finished = study.started;
     store.put(study);
-    study.uuid = "of another machine";
-    study.environment = elsewhere.key;
-    store.put(study);
+    study.finished.clear();
+    for (const EnvironmentRecord& by : {former, elsewhere}) {
+      study.uuid = study.environment = by.key;
+      store.put(study);
+      for (StudyItemRecord& item : items) item.study = study.uuid;
+      store.put(items);
+    }
   }
   write("digits.csv", digits_csv());
   const Outcome again = run("study bad.toml --store a.db");
   EXPECT_EQ(again.code, 0) << again.err << again.out;
   EXPECT_NE(again.out.find("another build"), std::string::npos) << again.out;
   EXPECT_NE(again.out.find("2 done, 0 left out, 0 failed"), std::string::npos);
-  EXPECT_EQ(Store::open_existing(folder_ / "a.db").run_count(), 2);
+  const Store store = Store::open_existing(folder_ / "a.db");
+  EXPECT_EQ(store.run_count(), 2);
+  for (const StudyRecord& study : store.studies()) {
+    EXPECT_EQ(study.finished.empty(), study.uuid == "another machine") << study.uuid;
+  }
 }
 
 TEST_F(SlowStudyRun, TwoStudiesShareAStore) {

@@ -55,6 +55,12 @@ std::int64_t staging_bytes(const Session& session, std::span<const Session::Plan
   return bytes;
 }
 
+// What other programs hold; nothing where the driver does not tell whose memory is whose.
+std::int64_t others_of(const GpuMemory& gpu) {
+  if (!gpu.used || !gpu.process) return 0;
+  return std::max<std::int64_t>(0, *gpu.used - gpu.reserved.value_or(0) - *gpu.process);
+}
+
 // Entries of one device that add up to a total.
 class Account {
  public:
@@ -122,7 +128,8 @@ MemoryLedger::MemoryLedger(const Device& device, MemoryProbe probe)
     : device_(device),
       probe_(std::move(probe)),
       heap_(probe_.heap()),
-      runtime_(static_cast<std::int64_t>(device.runtime_memory().value_or(0))) {}
+      runtime_(static_cast<std::int64_t>(device.runtime_memory().value_or(0))),
+      others_(device.kind() == "cpu" ? 0 : others_of(probe_.gpu(device.name()))) {}
 
 void MemoryLedger::mark(const std::string& category) {
   const std::int64_t now = probe_.heap();
@@ -193,15 +200,16 @@ std::vector<MemoryEntry> MemoryLedger::gpu_entries(const Session& session,
   if (allocated - own > kGpuTolerance) account.add("other runs", "derived", allocated - own);
   account.add("driver", "measured", reserve);
 
-  std::int64_t before = runtime_ - (apart ? 0 : reserve);  // of the runtime, when the run began
-  if (gpu.used && gpu.process) {
-    account.add_part("other programs", *gpu.used - reserve - *gpu.process, before);
-  }
-  account.add("context", "measured", std::max<std::int64_t>(0, before));
-  std::int64_t grown = std::max<std::int64_t>(0, runtime - runtime_);
-  account.add_part("loader", staging_bytes(session, plans), grown);
-  account.add_part("granularity", occupied_bytes(session) - own, grown);
-  account.add_part("libraries", grown, grown);
+  // What is no arena, of all programs: those beside this one may have come since the run began, as
+  // a peer does.
+  std::int64_t left = runtime - (apart ? 0 : reserve);
+  const std::int64_t others = others_of(gpu);
+  account.add_part("other programs", others, left);
+  const std::int64_t before = runtime_ - (apart ? 0 : reserve) - std::min(others, others_);
+  account.add_part("context", before, left);
+  account.add_part("loader", staging_bytes(session, plans), left);
+  account.add_part("granularity", occupied_bytes(session) - own, left);
+  account.add_part(gpu.process ? "libraries" : "libraries and other programs", left, left);
   return account.close(total, gpu.used ? "measured" : "derived");
 }
 

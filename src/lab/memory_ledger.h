@@ -15,7 +15,8 @@
 // also "untouched" (planned memory that no step has used yet: negative), "data files", "generated
 // code", "stacks", "heap", "fragmentation" (free memory that the allocator keeps), "driver" (what
 // that of a graphics processor takes past the allocator). On a graphics processor also "driver"
-// (its reserve), "context", "other programs".
+// (its reserve), "context", "other programs" (and in place of "libraries" both as one, where the
+// driver does not tell whose memory is whose).
 
 #include <functional>
 #include <map>
@@ -64,6 +65,7 @@ class MemoryLedger {
   std::int64_t heap_ = 0;                      // at the last mark
   std::map<std::string, std::int64_t> marks_;  // growth by category
   std::int64_t runtime_ = 0;                   // of the device, before the run
+  std::int64_t others_ = 0;                    // of that, by other programs
 };
 
 // Bytes of the arenas by role, and "alignment": they add up to what the session allocates.
@@ -79,7 +81,8 @@ class MemoryLedger {
 [[nodiscard]] std::string ledger_text(const std::vector<MemoryEntry>& entries);
 
 // A few rows side by side: parameters, input, activations, gradients, optimizer state, framework
-// overhead (everything else) and total, of the first device of each ledger.
+// overhead (everything else of the run), other programs and total, of the first device of each
+// ledger.
 using NamedLedger = std::pair<std::string, std::vector<MemoryEntry>>;
 [[nodiscard]] std::string study_memory_text(std::span<const NamedLedger> ledgers);
 

@@ -61,13 +61,23 @@ std::string study_memory_text(std::span<const NamedLedger> ledgers) {
   for (const Row& row : kRows) {
     add_row(row.name, [&](const NamedLedger& ledger) { return of(ledger, row.category); });
   }
+  const auto others = [&](const NamedLedger& ledger) {
+    return of(ledger, "other programs").value_or(0) + of(ledger, "other runs").value_or(0);
+  };
   add_row("framework overhead", [&](const NamedLedger& ledger) {
     std::optional<std::int64_t> rest = of(ledger, "total");
+    if (rest) *rest -= others(ledger);
     for (const Row& row : kRows) {
       if (rest) *rest -= of(ledger, row.category).value_or(0);
     }
     return rest;
   });
+  if (std::any_of(ledgers.begin(), ledgers.end(),
+                  [&](const NamedLedger& ledger) { return others(ledger) != 0; })) {
+    add_row("other programs and runs", [&](const NamedLedger& ledger) {
+      return of(ledger, "total") ? std::optional(others(ledger)) : std::nullopt;
+    });
+  }
   add_row("total", [&](const NamedLedger& ledger) { return of(ledger, "total"); });
   return table.text();
 }

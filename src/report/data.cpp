@@ -341,10 +341,8 @@ std::optional<SensorSummary> Data::sensor(const RunView& run, const std::string&
 std::optional<double> Data::device_memory_bytes(const RunView& run) const {
   if (run.run.executor.device == "cpu") return std::nullopt;
   if (const auto peak = number_of(run.run, "peak_memory_bytes")) return peak;
+  // What all programs together hold would not be the run's.
   if (const auto used = sensor(run, "gpu_process_memory_bytes")) return used->high;
-  const auto planned = number_of(run.run, "planned_bytes"),
-             runtime = number_of(run.run, "runtime_memory_bytes");
-  if (planned && runtime) return *planned + *runtime;
   return std::nullopt;
 }
 
