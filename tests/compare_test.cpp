@@ -206,6 +206,36 @@ TEST(Verdict, TooFewSamplesDecideNothing) {
   EXPECT_THROW((void)compare(one, {}, {}), Error);
 }
 
+RunSeries of_times(std::vector<double> seconds) {
+  RunSeries series;
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    series.turn.push_back(0);
+    series.process.push_back(0);
+    series.at_seconds.push_back(static_cast<double>(i));
+  }
+  series.seconds = std::move(seconds);
+  return series;
+}
+
+TEST(Verdict, FewSamplesDecideWhereAllLieFarApart) {
+  const RunSeries fast = of_times({0.9, 1.0}), slow = of_times({21.0, 40.0});
+  const Comparison slower = compare(fast, slow, {}), faster = compare(slow, fast, {});
+  EXPECT_EQ(slower.verdict, Verdict::slower);
+  EXPECT_EQ(faster.verdict, Verdict::faster);
+  EXPECT_TRUE(slower.ranges);
+  EXPECT_DOUBLE_EQ(slower.low, 21.0);
+  EXPECT_DOUBLE_EQ(slower.high, 40.0 / 0.9);
+  EXPECT_NE(slower.reason.find("factor of 2"), std::string::npos) << slower.reason;
+  // Less than that a machine may do to itself.
+  EXPECT_EQ(compare(fast, of_times({1.9, 40.0}), {}).verdict, Verdict::undecided);
+  // With blocks to draw, an interval that is too wide for them.
+  RunSeries uneven = of_times({1.0, 1.3, 1.0, 1.2, 1.1, 1.3, 0.9, 1.0, 1.2, 1.0});
+  for (std::size_t i = 5; i < 10; ++i) uneven.turn[i] = 1;
+  RunSeries far = uneven;
+  for (double& seconds : far.seconds) seconds *= 40.0;
+  EXPECT_EQ(compare(uneven, far, {}).verdict, Verdict::slower);
+}
+
 TEST(Verdict, ConstantTimesAreTheSame) {
   RunSeries series;
   for (int i = 0; i < 60; ++i) {

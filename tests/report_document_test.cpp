@@ -395,9 +395,33 @@ TEST_F(ReportDocument, FlagsOfRunsAreListedAndSummed) {
   const Section& summary = made.sections.front();
   std::string text;
   for (const Block& block : summary.blocks) {
-    for (const Piece& piece : std::get<Paragraph>(block).pieces) text += piece.text;
+    if (const auto* paragraph = std::get_if<Paragraph>(&block)) {
+      for (const Piece& piece : paragraph->pieces) text += piece.text;
+    }
   }
   EXPECT_NE(text.find("accuracy at chance"), std::string::npos) << text;
+}
+
+TEST_F(ReportDocument, TheSummaryHasTheVerdictOfEveryHypothesis) {
+  testing::write_report_store(*store_);
+  const Document made = document();
+  const Table* table = table_named(made, "summary-hypotheses");
+  ASSERT_NE(table, nullptr);
+  std::multiset<std::string> told, judged;
+  for (const auto& row : table->rows) told.insert(row[1].text + ": " + row[2].text);
+  const auto collect = [&](const auto& self, const std::vector<Section>& sections) -> void {
+    for (const Section& section : sections) {
+      for (const Block& block : section.blocks) {
+        if (const auto* judgement = std::get_if<Judgement>(&block)) {
+          judged.insert(judgement->statement + ": " + judgement->verdict);
+        }
+      }
+      self(self, section.sections);
+    }
+  };
+  collect(collect, made.sections);
+  EXPECT_FALSE(judged.empty());
+  EXPECT_EQ(told, judged);
 }
 
 }  // namespace

@@ -13,6 +13,9 @@
 namespace ridgeline {
 namespace {
 
+constexpr double kApart = 2.0;      // what no mood of a machine does
+constexpr std::size_t kFewest = 2;  // samples that show one
+
 double squared(double x) { return x * x; }
 
 // The logarithm of the median of each process.
@@ -167,6 +170,32 @@ Verdict verdict_of(double ratio, double low, double high, double margin) {
   return Verdict::undecided;
 }
 
+Verdict verdict_of_few(std::span<const double> a, std::span<const double> b) {
+  if (a.size() < kFewest || b.size() < kFewest) return Verdict::undecided;
+  const auto [min_a, max_a] = std::minmax_element(a.begin(), a.end());
+  const auto [min_b, max_b] = std::minmax_element(b.begin(), b.end());
+  if (*min_b > kApart * *max_a) return Verdict::slower;
+  if (*min_a > kApart * *max_b) return Verdict::faster;
+  return Verdict::undecided;
+}
+
+namespace {
+
+void give_ranges(Comparison& result, const RunSeries& a, const RunSeries& b) {
+  const auto [min_a, max_a] = std::minmax_element(a.seconds.begin(), a.seconds.end());
+  const auto [min_b, max_b] = std::minmax_element(b.seconds.begin(), b.seconds.end());
+  result.ranges = true;
+  result.low = *min_b / *max_a;
+  result.high = *max_b / *min_a;
+  result.verdict = verdict_of_few(a.seconds, b.seconds);
+  result.reason = "too few samples for an interval; given is the range of the samples' ratios";
+  if (result.verdict != Verdict::undecided) {
+    result.reason += fmt::format(", all beyond a factor of {:.4g}", kApart);
+  }
+}
+
+}  // namespace
+
 Comparison compare(const RunSeries& a, const RunSeries& b, const VerdictOptions& options,
                    const std::optional<NoiseFloor>& floor) {
   ensure(!a.seconds.empty() && !b.seconds.empty(), "a comparison needs samples of both runs");
@@ -188,11 +217,7 @@ Comparison compare(const RunSeries& a, const RunSeries& b, const VerdictOptions&
   result.units_a = replicates.units_a;
   result.units_b = replicates.units_b;
   if (replicates.log_ratios.empty()) {
-    const auto [min_a, max_a] = std::minmax_element(a.seconds.begin(), a.seconds.end());
-    const auto [min_b, max_b] = std::minmax_element(b.seconds.begin(), b.seconds.end());
-    result.low = *min_b / *max_a;
-    result.high = *max_b / *min_a;
-    result.reason = "too few samples for an interval; given is the range of the samples' ratios";
+    give_ranges(result, a, b);
     return result;
   }
 
@@ -224,6 +249,11 @@ Comparison compare(const RunSeries& a, const RunSeries& b, const VerdictOptions&
   result.high = std::exp(center + above);
   result.verdict = verdict_of(result.ratio, result.low, result.high, options.margin);
   result.reason = reason_of(result, options);
+  // Few units make a wide interval, however far the samples lie apart.
+  if (result.verdict == Verdict::undecided &&
+      verdict_of_few(a.seconds, b.seconds) != Verdict::undecided) {
+    give_ranges(result, a, b);
+  }
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,7 @@ struct Comparison {
   // ratios within turns (paired.h), else that of the medians.
   double ratio = 1.0;
   double low = 0.0, high = 0.0;  // holds the true ratio with confidence 1 - alpha
+  bool ranges = false;  // or is the range of the samples' ratios: they are too few for an interval
   double median_a = 0.0, median_b = 0.0;
   std::int64_t samples_a = 0, samples_b = 0;
   std::int64_t units_a = 0, units_b = 0;  // that were drawn: blocks, or what takes their place
@@ -54,5 +56,9 @@ struct Comparison {
 
 // The answer for an interval; what compare() does at its end.
 [[nodiscard]] Verdict verdict_of(double ratio, double low, double high, double margin);
+
+// The answer that a few samples give where every one of B takes less than half of the time of any
+// of A, or more than twice: no mood of a machine does that. REQUIRES: at least one each.
+[[nodiscard]] Verdict verdict_of_few(std::span<const double> a, std::span<const double> b);
 
 }  // namespace ridgeline

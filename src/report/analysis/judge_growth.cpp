@@ -44,10 +44,11 @@ std::string line_title(const JudgeInput& input, const RunView& run, const std::s
 }
 
 template <typename Value>
-std::vector<GrowthLine> lines_of(const JudgeInput& input, Value value_of) {
+std::vector<GrowthLine> lines_of(const JudgeInput& input, Value value_of, bool& other_calls) {
   const std::string& axis = input.hypothesis.axis;
   std::vector<std::string> order;
   std::map<std::string, GrowthLine> lines;
+  std::map<std::string, const RunView*> first;
   for (const RunView* run : input.runs) {
     if (!fits(input.data, *run, input.hypothesis.of)) continue;
     const std::optional<double> at = axis_place(*run, axis);
@@ -55,6 +56,9 @@ std::vector<GrowthLine> lines_of(const JudgeInput& input, Value value_of) {
     if (!at || !value) continue;
     const std::string key = line_key(*run, axis);
     GrowthLine& line = lines[key];
+    const RunView*& beginning = first[key];
+    if (beginning != nullptr && !in_one_call(*beginning, *run)) other_calls = true;
+    beginning = run;
     if (line.points.empty()) {
       order.push_back(key);
       line.name = line_title(input, *run, axis);
@@ -151,14 +155,19 @@ Answer judge_growth(const std::vector<GrowthLine>& lines, const std::string& axi
 }
 
 Answer judge_throughput_grows(const JudgeInput& input) {
-  const auto lines = lines_of(input, [](const RunView& run) { return run.rate; });
-  return judge_growth(lines, input.hypothesis.axis, "the rate",
-                      [](const Estimate& value) { return estimate_text(value, "samples/s"); });
+  bool other_calls = false;
+  const auto lines = lines_of(
+      input, [](const RunView& run) { return run.rate; }, other_calls);
+  Answer answer = judge_growth(lines, input.hypothesis.axis, "the rate", [](const Estimate& value) {
+    return estimate_text(value, "samples/s");
+  });
+  answer.other_calls = other_calls;
+  return answer;
 }
 
 Answer judge_efficiency_grows(const JudgeInput& input) {
-  bool roofs = false;
-  const auto lines = lines_of(input, [&](const RunView& run) -> std::optional<Estimate> {
+  bool roofs = false, other_calls = false;
+  const auto share_of = [&](const RunView& run) -> std::optional<Estimate> {
     const std::optional<RooflinePoint> point = input.data.point(run);
     if (!point || !point->efficiency() || !run.seconds) return std::nullopt;
     roofs = true;
@@ -166,13 +175,16 @@ Answer judge_efficiency_grows(const JudgeInput& input) {
     const double share = *point->efficiency();
     return Estimate{share, share * run.seconds->value / run.seconds->high,
                     share * run.seconds->value / run.seconds->low, run.seconds->samples};
-  });
+  };
+  const auto lines = lines_of(input, share_of, other_calls);
   if (!roofs) return not_measured("ceilings or step times of these runs");
-  return judge_growth(lines, input.hypothesis.axis, "the share of the roof",
-                      [](const Estimate& value) {
-                        return fmt::format("{} [{}–{}]", percent_text(value.value),
-                                           percent_text(value.low), percent_text(value.high));
-                      });
+  Answer answer = judge_growth(
+      lines, input.hypothesis.axis, "the share of the roof", [](const Estimate& value) {
+        return fmt::format("{} [{}–{}]", percent_text(value.value), percent_text(value.low),
+                           percent_text(value.high));
+      });
+  answer.other_calls = other_calls;
+  return answer;
 }
 
 }  // namespace ridgeline::report

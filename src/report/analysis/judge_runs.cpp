@@ -178,7 +178,7 @@ Answer judge_same_accuracy(const JudgeInput& input) {
                        : differ ? Outcome::not_confirmed
                                 : Outcome::undecided);
     Prose text;
-    text.say(sentence_case(input.wording.work(*least->run)) + ": from ");
+    text.say(input.wording.work(*least->run) + ": from ");
     text.say(fmt::format("{} ({})", percent_text(least->accuracy), place(input, *least->run)),
              {least->run->run.id});
     text.say(" to ");

@@ -92,6 +92,11 @@ void tell_range(Prose& text, const JudgeInput& input, const std::vector<Ratio>& 
                        times_text(geometric_mean(values)), ratios.size()));
 }
 
+bool across_calls(const SpeedupLine& line) {
+  return std::any_of(line.ratios.begin(), line.ratios.end(),
+                     [](const Ratio& ratio) { return !ratio.side_by_side && !ratio.floor_known; });
+}
+
 Answer faster_on(const JudgeInput& input, const SpeedupLine& line) {
   Answer answer;
   const std::string place = line_name(input.data, line);
@@ -103,7 +108,7 @@ Answer faster_on(const JudgeInput& input, const SpeedupLine& line) {
   const std::string all = count_words(line.ratios.size(), "comparison");
   if (!slower.empty() || !same.empty()) {
     answer.outcome = Outcome::not_confirmed;
-    text.say(fmt::format("faster in {} of {}; ", faster.size(), all));
+    if (line.ratios.size() > 1) text.say(fmt::format("faster in {} of {}; ", faster.size(), all));
     if (!slower.empty()) {
       text.say("slower: ");
       tell_some(text, input, slower);
@@ -113,7 +118,8 @@ Answer faster_on(const JudgeInput& input, const SpeedupLine& line) {
       tell_some(text, input, same);
     }
   } else if (!open.empty()) {
-    text.say(fmt::format("faster in {} of {}; the intervals leave open: ", faster.size(), all));
+    if (line.ratios.size() > 1) text.say(fmt::format("faster in {} of {}; ", faster.size(), all));
+    text.say("the intervals leave open: ");
     tell_some(text, input, open);
   } else {
     answer.outcome = Outcome::confirmed;
@@ -164,6 +170,7 @@ Answer of_all_lines(const JudgeInput& input, Choice choice,
     const Answer one = judge_line(input, line);
     outcomes.push_back(one.outcome);
     all.evidence.add(one.evidence);
+    all.other_calls = all.other_calls || across_calls(line);
   }
   all.outcome = combined(outcomes);
   return all;
@@ -234,8 +241,10 @@ Answer judge_speedup_grows(const JudgeInput& input) {
     }
     growing.push_back(std::move(made));
   }
-  return judge_growth(growing, axis, "the speed-up",
-                      [](const Estimate& value) { return times_text(value); });
+  Answer answer = judge_growth(growing, axis, "the speed-up",
+                               [](const Estimate& value) { return times_text(value); });
+  answer.other_calls = std::any_of(lines.begin(), lines.end(), across_calls);
+  return answer;
 }
 
 }  // namespace ridgeline::report

@@ -19,6 +19,8 @@ struct JudgeInput {
 struct Answer {
   Outcome outcome = Outcome::undecided;
   Prose evidence;
+  // Rests on times of different calls: how much runs differ by themselves is not in the intervals.
+  bool other_calls = false;
 };
 
 [[nodiscard]] Answer judge_faster(const JudgeInput& input);

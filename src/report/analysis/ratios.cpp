@@ -60,6 +60,7 @@ Ratio by_epochs(const std::vector<double>& of, const std::vector<double>& than) 
     ratio.low = *least_than / *most_of;
     ratio.high = *most_than / *least_of;
     ratio.sound = false;
+    ratio.verdict = verdict_of_few(than, of);
     return ratio;
   }
   const VarianceComponent parts[] = {fast.mean, slow.mean};
@@ -82,6 +83,10 @@ bool comparable(const RunView& a, const RunView& b) {
 
 bool same_place(const RunView& a, const RunView& b) {
   return a.machine == b.machine && a.run.executor == b.run.executor;
+}
+
+bool in_one_call(const RunView& a, const RunView& b) {
+  return !a.run.group.empty() && a.run.group == b.run.group;
 }
 
 const RunSeries& Ratios::series(const RunView& run) {
@@ -130,7 +135,7 @@ std::optional<Ratio> Ratios::of(const RunView& run, const RunView& than) {
   if (!fast.seconds.empty() && !slow.seconds.empty()) {
     VerdictOptions options;
     options.alpha = kAlpha;
-    options.side_by_side = !run.run.group.empty() && run.run.group == than.run.group;
+    options.side_by_side = in_one_call(run, than);
     const std::optional<NoiseFloor> floor =
         options.side_by_side ? std::nullopt : floor_under(run, than);
     const Comparison result = compare(slow, fast, options, floor);
@@ -138,7 +143,7 @@ std::optional<Ratio> Ratios::of(const RunView& run, const RunView& than) {
     found->speedup = 1.0 / result.ratio;
     found->low = 1.0 / result.high;
     found->high = 1.0 / result.low;
-    found->sound = result.units_a > 1 && result.units_b > 1;
+    found->sound = !result.ranges;
     found->verdict = result.verdict;
     found->side_by_side = options.side_by_side;
     found->floor_known = floor.has_value();

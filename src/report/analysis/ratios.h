@@ -25,6 +25,9 @@ struct Ratio {
   std::string basis;                     // "iterations, turn by turn", "iterations", "epochs"
 };
 
+inline constexpr const char* kRangeNote =
+    "too few epochs or iterations for an interval: the range of what was measured";
+
 // Whether times may be held against each other: the same work by the same kind of measurement, for
 // trainings with the same learning rate.
 [[nodiscard]] bool comparable(const RunView& a, const RunView& b);
@@ -32,6 +35,8 @@ struct Ratio {
 // Where a run came from: machine and executor. Runs of the same place and the same work are
 // repetitions.
 [[nodiscard]] bool same_place(const RunView& a, const RunView& b);
+// Measured by one call, turn by turn.
+[[nodiscard]] bool in_one_call(const RunView& a, const RunView& b);
 
 class Ratios {
  public:

@@ -15,10 +15,12 @@ TextInput text_input(const Data& data, Ratios& ratios, const std::vector<const R
 }
 
 std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios,
-                                   const std::vector<const RunView*>& runs) {
+                                   const std::vector<const RunView*>& runs, bool brief) {
   const TextInput input = text_input(data, ratios, runs);
   std::vector<Paragraph> paragraphs;
-  const auto add = [&](const char* name, const std::vector<Sentence>& sentences) {
+  const auto add = [&](const char* name, std::vector<Sentence> sentences) {
+    std::erase_if(sentences, [](const Sentence& sentence) { return !sentence; });
+    if (brief && sentences.size() > 1) sentences.resize(1);
     const auto said = paragraph_of(sentences);
     if (!said) return;
     Paragraph paragraph{{{.text = std::string(name) + ". ", .runs = {}, .strong = true}}};

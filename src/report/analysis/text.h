@@ -35,7 +35,9 @@ struct TextInput {
 [[nodiscard]] std::vector<Sentence> learning(const TextInput& input);
 
 // All of it, a paragraph for each of the above that has something to say, with its name in front.
+// `brief`: of each only the first sentence.
 [[nodiscard]] std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios,
-                                                 const std::vector<const RunView*>& runs);
+                                                 const std::vector<const RunView*>& runs,
+                                                 bool brief = false);
 
 }  // namespace ridgeline::report

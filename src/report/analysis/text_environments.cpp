@@ -102,6 +102,17 @@ Sentence pair_sentence(const TextInput& input, const DevicePair& pair) {
     text.say(fmt::format("; it is slower for {}, down to ", slower.size()));
     text.say(ratio_words(input, slower.front()), runs_of(slower.front()));
   }
+  if (const std::size_t same = with(pair.ratios, Verdict::same).size(); same > 0) {
+    text.say(fmt::format("; both are equally fast for {}", same));
+  }
+  if (const auto open = with(pair.ratios, Verdict::undecided); !open.empty()) {
+    std::vector<RunId> runs;
+    for (const Ratio& ratio : open) {
+      for (const RunId run : runs_of(ratio)) runs.push_back(run);
+    }
+    text.say("; ");
+    text.say(fmt::format("{} {} undecided", open.size(), open.size() == 1 ? "is" : "are"), runs);
+  }
   text.say(".");
   return text;
 }
@@ -200,17 +211,17 @@ Sentence contest_sentence(const TextInput& input, const Place& place, const Cont
                runs_of(one));
       continue;
     }
-    text.say(fmt::format("faster than {} for {} kinds of work", executor,
-                         faster.empty() ? fmt::format("none of {}", ratios.size())
-                                        : part_words(faster.size(), ratios.size())));
     if (!faster.empty()) {
-      text.say(" (");
+      text.say(fmt::format("faster than {} for {} kinds of work (", executor,
+                           part_words(faster.size(), ratios.size())));
       text.say((faster.size() > 1 ? "up to " : "") + ratio_words(input, faster.back()),
                runs_of(faster.back()));
       text.say(")");
     }
     if (!slower.empty()) {
-      text.say(fmt::format(" and slower for {} (", slower.size()));
+      text.say(faster.empty() ? fmt::format("slower than {} for {} kinds of work (", executor,
+                                            part_words(slower.size(), ratios.size()))
+                              : fmt::format(" and slower for {} (", slower.size()));
       text.say((slower.size() > 1 ? "down to " : "") + ratio_words(input, slower.front()),
                runs_of(slower.front()));
       text.say(")");

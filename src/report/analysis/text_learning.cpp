@@ -39,11 +39,19 @@ Sentence range_sentence(const TextInput& input, const std::vector<Learned>& trai
                            run_words(input, *learned.run)),
                {learned.run->run.id});
     };
-    text.say(fmt::format("On {}, {} of {} end with test accuracies from ", work.data,
-                         count_words(trainings.size(), "training"), work.model));
-    tell(*least);
-    text.say(", to ");
-    tell(*most);
+    text.say(fmt::format("On {}, {} of {} ", work.data, count_words(trainings.size(), "training"),
+                         work.model));
+    if (percent_text(least->accuracy) == percent_text(most->accuracy)) {
+      std::vector<const RunView*> runs;
+      for (const Learned& learned : trainings) runs.push_back(learned.run);
+      text.say("end with the same test accuracy, ");
+      text.say(percent_text(most->accuracy), ids_of(runs));
+    } else {
+      text.say("end with test accuracies from ");
+      tell(*least);
+      text.say(", to ");
+      tell(*most);
+    }
   }
   text.say(".");
   return text;

@@ -34,6 +34,17 @@ void mark(const Data& data, Table& table, Cell& cell, const RunView& run) {
   mark_as(data, table, cell, run, Marks::all);
 }
 
+void mark_calls(Table& table, Cell& cell, const RunView& a, const RunView& b) {
+  if (!in_one_call(a, b)) mark_calls(table, cell);
+}
+
+void mark_calls(Table& table, Cell& cell) {
+  cell.notes.push_back(note_index(
+      table,
+      "measured in different calls and never repeated: how much runs differ by themselves is not "
+      "known, and the interval does not hold it"));
+}
+
 Cell number_cell(Table& table, const std::optional<double>& value, double factor,
                  const RunView& run, const std::string& why) {
   return value ? number(*value * factor, {run.run.id}) : missing(table, why);

@@ -50,12 +50,8 @@ std::vector<Cell> row_of(const Data& data, Table& table, const Heads& heads, con
   Cell cell = interval(ratio.speedup, ratio.low, ratio.high, {fast.run.id, slow.run.id});
   mark_as(data, table, cell, fast, Marks::speed);
   mark_as(data, table, cell, slow, Marks::speed);
-  if (!ratio.side_by_side && !ratio.floor_known) {
-    cell.notes.push_back(note_index(
-        table,
-        "measured in different calls and never repeated: how much runs differ by themselves is "
-        "not known, and the interval does not hold it"));
-  }
+  if (!ratio.side_by_side && !ratio.floor_known) mark_calls(table, cell);
+  if (!ratio.sound) cell.notes.push_back(note_index(table, kRangeNote));
   if (ratio.basis == "epochs") {
     cell.notes.push_back(
         note_index(table, "by the epochs after the first: single iterations were not stored"));

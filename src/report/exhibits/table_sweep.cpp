@@ -240,6 +240,7 @@ Table table_along(const ExhibitInput& input, const std::string& axis,
       } else {
         row.push_back(
             interval(ratio.value, ratio.low, ratio.high, {run->run.id, sweep.front()->run.id}));
+        mark_calls(table, row.back(), *run, *sweep.front());
       }
       row.push_back(flops_cell(table, *run, 1e-9));
       if (trained) {

@@ -14,20 +14,14 @@
 namespace ridgeline::report {
 namespace {
 
-constexpr std::size_t kMostRows = 60, kLedgers = 3;
+constexpr std::size_t kMostRows = 120, kLedgers = 3;
 
-// For each work the fastest of each device against the others of that device, and the fastest of
-// all against the fastest of each other device.
-std::vector<Ratio> ratios_of(const SectionInput& input, const std::vector<const RunView*>& runs,
-                             bool& cut) {
-  std::vector<Ratio> found;
-  const auto add = [&](const RunView& fast, const RunView& slow) {
-    if (found.size() >= kMostRows) {
-      cut = true;
-      return;
-    }
-    if (const auto ratio = input.ratios.of(fast, slow)) found.push_back(*ratio);
-  };
+using Pair = std::pair<const RunView*, const RunView*>;  // the faster one first
+
+// For each work the fastest of all against the fastest of each other device, and the fastest of
+// each device against the others of that device.
+std::vector<Pair> pairs_of(const std::vector<const RunView*>& runs) {
+  std::vector<Pair> pairs;
   for (const auto& alike : by_work(runs)) {
     const RunView* best = fastest_of(alike);
     if (best == nullptr || alike.size() < 2) continue;
@@ -37,16 +31,32 @@ std::vector<Ratio> ratios_of(const SectionInput& input, const std::vector<const 
     }
     for (const auto& [place, here] : places) {
       const RunView* local = fastest_of(here);
-      if (local != best) add(*best, *local);
+      if (local != best) pairs.emplace_back(best, local);
     }
     for (const auto& [place, here] : places) {
       const RunView* local = fastest_of(here);
       for (const RunView* run : here) {
-        if (run != local) add(*local, *run);
+        if (run != local) pairs.emplace_back(local, run);
       }
     }
   }
-  return found;
+  return pairs;
+}
+
+// Not more than a reader wants, the networks in turn; their order stays.
+void cut_pairs(std::vector<Pair>& pairs) {
+  std::map<std::string, std::size_t> taken;
+  std::vector<std::pair<std::size_t, std::size_t>> turns;  // which of its network, which of all
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    turns.emplace_back(taken[pairs[i].first->run.work.model]++, i);
+  }
+  std::sort(turns.begin(), turns.end());
+  turns.resize(std::min(turns.size(), kMostRows));
+  std::set<std::size_t> kept;
+  for (const auto& [turn, index] : turns) kept.insert(index);
+  std::vector<Pair> chosen;
+  for (const std::size_t index : kept) chosen.push_back(pairs[index]);
+  pairs = std::move(chosen);
 }
 
 std::string how_text(const Ratio& ratio) {
@@ -86,8 +96,7 @@ Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
                              words(std::string(name_of(ratio.verdict))),
                              words(how_text(ratio))};
     if (!ratio.sound) {
-      row[3].notes.push_back(note_index(
-          table, "too few epochs or iterations for an interval: the range of what was measured"));
+      row[3].notes.push_back(note_index(table, kRangeNote));
     }
     if (!ratio.side_by_side && !ratio.floor_known) {
       row[5].notes.push_back(note_index(
@@ -198,18 +207,23 @@ Section comparisons_section(const SectionInput& input) {
   // Iterations that were watched tell nothing of speed.
   std::erase_if(runs, [](const RunView* run) { return run->run.command == "profile"; });
   const Wording wording(runs);
-  bool cut = false;
-  const std::vector<Ratio> ratios = ratios_of(input, runs, cut);
+  std::vector<Pair> pairs = pairs_of(runs);
+  const std::size_t all = pairs.size();
+  cut_pairs(pairs);
+  std::vector<Ratio> ratios;
+  for (const auto& [fast, slow] : pairs) {
+    if (const auto ratio = input.ratios.of(*fast, *slow)) ratios.push_back(*ratio);
+  }
   if (ratios.empty()) return section;
   if (const auto text = paragraph_of({tally_sentence(ratios)})) section.blocks.emplace_back(*text);
   section.blocks.emplace_back(ratios_table(input, ratios, wording));
-  if (cut) {
+  if (pairs.size() < all) {
     section.blocks.emplace_back(Notice{
         .severity = "note",
         .name = "not all comparisons",
-        .pieces = {{.text = fmt::format("The first {} are shown; 'ridgeline compare' takes any two "
-                                        "runs.",
-                                        kMostRows)}}});
+        .pieces = {{.text = fmt::format("{} of {} are shown, of each network the first ones; "
+                                        "'ridgeline compare' takes any two runs.",
+                                        pairs.size(), all)}}});
   }
   std::size_t number = 0;
   for (const Ratio* ratio : widest(input.data, ratios)) {

@@ -101,12 +101,21 @@ Sentence flags_sentence(const std::vector<Section>& rest) {
   return text;
 }
 
-// The first that has something to say.
-Sentence first_of(const std::vector<Sentence>& sentences) {
-  for (const Sentence& sentence : sentences) {
-    if (sentence) return sentence;
+// What the studies asked, and the answers.
+std::optional<Table> hypotheses_table(const std::vector<Section>& rest) {
+  Table table;
+  table.id = "summary-hypotheses";
+  table.title = "Hypotheses and what the data say";
+  table.caption = "The studies tell what each verdict rests on.";
+  table.columns = {{.title = "study"}, {.title = "hypothesis"}, {.title = "verdict"}};
+  for (const Section& section : rest) {
+    each_judgement({section}, [&](const Judgement& judgement) {
+      table.rows.push_back(
+          {words(section.title), words(judgement.statement), words(judgement.verdict)});
+    });
   }
-  return std::nullopt;
+  if (table.rows.empty()) return std::nullopt;
+  return table;
 }
 
 }  // namespace
@@ -119,14 +128,14 @@ Section summary_section(const SectionInput& input, const std::vector<Section>& r
         Paragraph{{{.text = "The store holds no complete runs: there is nothing to report yet."}}});
     return section;
   }
-  const TextInput text = text_input(input.data, input.ratios, runs);
   const auto add = [&](const std::vector<Sentence>& sentences) {
     if (const auto paragraph = paragraph_of(sentences)) section.blocks.emplace_back(*paragraph);
   };
   add({contents_sentence(input, runs), hypotheses_sentence(rest)});
-  add({first_of(environment_impact(text)), first_of(executor_differences(text)),
-       first_of(model_differences(text)), first_of(batch_effects(text)),
-       first_of(bottlenecks(text)), first_of(learning(text))});
+  if (auto table = hypotheses_table(rest)) section.blocks.emplace_back(std::move(*table));
+  for (Paragraph& paragraph : analysis_of(input.data, input.ratios, runs, true)) {
+    section.blocks.emplace_back(std::move(paragraph));
+  }
   add({left_out_sentence(input), flags_sentence(rest)});
   return section;
 }
