@@ -424,5 +424,33 @@ TEST_F(ReportDocument, TheSummaryHasTheVerdictOfEveryHypothesis) {
   EXPECT_EQ(told, judged);
 }
 
+TEST_F(ReportDocument, NoTableIsShownTwice) {
+  testing::write_report_store(*store_);
+  const Document made = document();
+  std::multiset<std::string> tables;
+  std::string paragraphs;
+  const auto collect = [&](const auto& self, const std::vector<Section>& sections) -> void {
+    for (const Section& section : sections) {
+      for (const Block& block : section.blocks) {
+        if (const auto* table = std::get_if<Table>(&block)) {
+          std::string all = table->title;
+          for (const auto& row : table->rows) {
+            for (const Cell& cell : row) all += '|' + cell.text;
+          }
+          tables.insert(all);
+        }
+        if (const auto* paragraph = std::get_if<Paragraph>(&block)) {
+          for (const Piece& piece : paragraph->pieces) paragraphs += piece.text;
+        }
+      }
+      self(self, section.sections);
+    }
+  };
+  collect(collect, made.sections);
+  for (const std::string& table : tables) EXPECT_EQ(tables.count(table), 1U) << table;
+  EXPECT_NE(paragraphs.find("Measured ceilings: compute"), std::string::npos);
+  EXPECT_NE(paragraphs.find("the same as in “Environments”"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ridgeline::report

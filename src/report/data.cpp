@@ -123,15 +123,19 @@ std::string machine_name(const EnvironmentRecord& environment) {
 }
 
 // What the study's file says; its name alone where this program cannot read it.
-study::Definition definition_of(const StudyRecord& record) {
-  study::Definition definition;
+void read_definition(StudyView& view, const StudyRecord& record) {
+  view.definition = {};
+  view.parts.clear();
   try {
-    definition = study::parse_study(record.definition, record.name).definition;
+    const study::Study study = study::parse_study(record.definition, record.name);
+    view.definition = study.definition;
+    for (const std::vector<study::Part>* parts : {&study.small, &study.full}) {
+      for (const study::Part& part : *parts) view.parts[part.id] = part.title;
+    }
   } catch (const Error&) {
-    definition.title = record.name;
+    view.definition.title = record.name;
   }
-  definition.name = record.name;
-  return definition;
+  view.definition.name = record.name;
 }
 
 bool is_sensor_of_device(const std::string& name) { return name.starts_with("gpu_"); }
@@ -263,11 +267,13 @@ void Data::read_studies() {
   std::map<std::string, std::size_t> places;
   for (const auto& [key, record] : chosen) {
     const auto [place, fresh] = places.try_emplace(record.name, studies_.size());
-    if (fresh) {
-      studies_.emplace_back();
-      studies_.back().definition = definition_of(record);
-    }
+    if (fresh) studies_.emplace_back();
     StudyView& study = studies_[place->second];
+    // Machines may have had different versions of the file: the newest tells what to show.
+    if (std::all_of(study.records.begin(), study.records.end(),
+                    [&](const StudyRecord& other) { return other.started <= record.started; })) {
+      read_definition(study, record);
+    }
     study.records.push_back(record);
     std::map<std::string, std::string> done;  // key: substitute
     for (StudyItemRecord& item : store_.study_items(record.uuid)) {

@@ -67,7 +67,8 @@ struct RunView {
 // A study with its runs on all machines.
 struct StudyView {
   study::Definition definition;
-  std::vector<StudyRecord> records;    // one for each machine and scale
+  std::map<std::string, std::string> parts;  // their titles, by id
+  std::vector<StudyRecord> records;          // one for each machine and scale
   std::vector<StudyItemRecord> items;  // of all of them
   std::vector<const RunView*> runs;    // of items that are done; oldest first
 };

@@ -42,6 +42,53 @@ std::string subtitle_of(const Data& data) {
   return list_text(machines, 4);
 }
 
+bool same_rows(const Table& a, const Table& b) {
+  const auto same_cell = [](const Cell& x, const Cell& y) {
+    return x.text == y.text && x.runs == y.runs;
+  };
+  return a.title == b.title && a.rows.size() == b.rows.size() &&
+         std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(),
+                    [&](const auto& x, const auto& y) {
+                      return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_cell);
+                    });
+}
+
+// What an earlier section shows already is named instead of shown again.
+class Repeats {
+ public:
+  void leave_out(Section& section, const std::string& within) {
+    std::vector<Block> kept;
+    std::vector<std::string> left_out;
+    std::string where;
+    for (Block& block : section.blocks) {
+      const auto* table = std::get_if<Table>(&block);
+      const auto known = std::find_if(shown_.begin(), shown_.end(), [&](const Shown& shown) {
+        return table != nullptr && same_rows(shown.table, *table);
+      });
+      if (known == shown_.end()) {
+        if (table != nullptr) shown_.push_back({*table, within});
+        kept.push_back(std::move(block));
+      } else {
+        left_out.push_back(table->title);
+        where = known->section;
+      }
+    }
+    section.blocks = std::move(kept);
+    if (!left_out.empty()) {
+      section.blocks.emplace_back(Paragraph{
+          {{.text = fmt::format("{}: the same as in “{}”.", list_text(left_out, 20), where)}}});
+    }
+    for (Section& part : section.sections) leave_out(part, within);
+  }
+
+ private:
+  struct Shown {
+    Table table;
+    std::string section;
+  };
+  std::vector<Shown> shown_;
+};
+
 }  // namespace
 
 Document make_document(const Data& data, const DocumentOptions& options) {
@@ -65,6 +112,8 @@ Document make_document(const Data& data, const DocumentOptions& options) {
   add(anomalies_section(input));
   add(method_section(input));
   add(runs_section(input));
+  Repeats repeats;
+  for (Section& section : rest) repeats.leave_out(section, section.title);
   document.sections.push_back(summary_section(input, rest));
   for (Section& section : rest) document.sections.push_back(std::move(section));
   return document;

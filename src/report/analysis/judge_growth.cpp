@@ -37,7 +37,7 @@ std::string line_key(const RunView& run, const std::string& axis) {
 
 std::string line_title(const JudgeInput& input, const RunView& run, const std::string& axis) {
   std::string title = is_of_networks(axis)
-                          ? run.executor()
+                          ? fmt::format("{} at batch {}", run.executor(), run.run.work.batch)
                           : fmt::format("{} with {}", run.run.work.model, run.executor());
   if (input.data.machines().size() > 1) title += " on " + input.data.machine_of(run).name;
   return title;

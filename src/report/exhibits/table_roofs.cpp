@@ -21,7 +21,11 @@ const ComputeRoof* compute_roof(const Data& data, const RunView& run, const Roof
   }
   const auto most = std::max_element(
       flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == flops.end() ? nullptr : roofs.find_compute(most->first);
+  if (most != flops.end()) return roofs.find_compute(most->first);
+  // A peer does not tell of its steps; what it computes in is known.
+  if (!is_peer(run)) return nullptr;
+  const std::string& precision = run.run.work.precision;
+  return roofs.find_compute(precision == "fp32" ? precision : "tensor " + precision);
 }
 
 // Shares of an iteration by what bounds its steps.
@@ -78,7 +82,9 @@ Tables make_efficiency(const ExhibitInput& input) {
       samples_text(runs));
   for (TableColumn column : std::vector<TableColumn>{
            {"achieved", scale.unit, true, "Algorithmic FLOPs over time, with its 95% interval"},
-           {"of the peak", "%", true, "Of the compute roof of the unit that does most of the work"},
+           {"of the peak", "%", true,
+            "Of the compute roof of the unit that does most of the work, of a peer that of its "
+            "precision"},
            {"of the roof", "%", true, "Least time at the roofs over the measured time"},
            {"intensity", "FLOP/byte", true, "Executed FLOPs for each byte of the plan's steps"},
            {"bandwidth", "GB/s", true, "Bytes at the boundaries of the plan's steps over time"},

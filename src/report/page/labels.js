@@ -16,8 +16,19 @@ class Room {
   }
 }
 
-// Beside its point: to the right, above, below, to the left.
+// Beside its point, without its last parts ("resnet18, batch 64, 3x64x64") where all of it finds no room.
 function labelPoint(room, x, y, text) {
+  const parts = text.split(', ');
+  for (let count = parts.length; count > 0; --count) {
+    const label = parts.slice(0, count).join(', ');
+    const drawn = label.length <= 32 ? labelWhole(room, x, y, label) : null;
+    if (drawn) return drawn;
+  }
+  return null;
+}
+
+// To the right, above, below, to the left.
+function labelWhole(room, x, y, text) {
   const width = textWidth(text, 11) + 2;
   const places = [
     {x: x + 8, y: y + 4, anchor: 'start', box: [x + 7, y - 6, x + 9 + width, y + 7]},

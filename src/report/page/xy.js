@@ -76,7 +76,7 @@ function drawXy(figure, box, state) {
   const labelled = data.filter(series => series.style !== 'line' && series.style !== 'step').flatMap(series => series.points.filter(point => point[4]).map(point => ({point: point, series: series})));
   if (labelled.length <= 80) labelled.forEach(({point, series}) => {
     const [px, py] = at(point);
-    const label = px >= 0 && py >= 0 && px <= frame.width && py <= frame.height && point[4].length <= 28 ? labelPoint(room, px, py, point[4]) : null;
+    const label = px >= 0 && py >= 0 && px <= frame.width && py <= frame.height ? labelPoint(room, px, py, point[4]) : null;
     if (label) { label.style.setProperty('--c', series.look.color); append(over, [label]); }
   });
   return {svg: frame.svg, plot: frame.plot, hits: hits, left: frame.left, top: frame.top};

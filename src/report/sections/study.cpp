@@ -61,16 +61,24 @@ Prose done_sentence(const Data& data, const StudyView& study, const StudyRecord&
   return text;
 }
 
+std::string part_of(const StudyView& study, const StudyItemRecord& item) {
+  const std::string id = item.key.substr(0, item.key.find('/'));
+  const auto part = study.parts.find(id);
+  return part == study.parts.end() || part->second.empty() ? id : part->second;
+}
+
+using Telling = std::function<std::string(const StudyItemRecord&)>;
+
 // Items by what is told of them, each with its title once; machines are named where several are.
-std::map<std::string, std::vector<std::string>> by_reason(
-    const StudyView& study, ItemStatus status,
-    const std::function<std::string(const StudyItemRecord&)>& reason_of) {
+std::map<std::string, std::vector<std::string>> by_reason(const StudyView& study, ItemStatus status,
+                                                          const Telling& reason_of,
+                                                          const Telling& name_of) {
   std::map<std::string, std::vector<std::string>> found;
   for (const StudyItemRecord& item : study.items) {
     const std::string reason = reason_of(item);
     if (item.status != status || reason.empty()) continue;
     std::vector<std::string>& titles = found[reason];
-    const std::string title = title_of(item);
+    const std::string title = name_of(item);
     if (std::find(titles.begin(), titles.end(), title) == titles.end()) titles.push_back(title);
   }
   return found;
@@ -78,8 +86,8 @@ std::map<std::string, std::vector<std::string>> by_reason(
 
 void add_notices(Section& section, const StudyView& study) {
   const auto add = [&](const char* severity, const char* name, ItemStatus status,
-                       const std::function<std::string(const StudyItemRecord&)>& reason_of) {
-    for (const auto& [reason, titles] : by_reason(study, status, reason_of)) {
+                       const Telling& reason_of, const Telling& name_of = title_of) {
+    for (const auto& [reason, titles] : by_reason(study, status, reason_of, name_of)) {
       Prose text;
       text.say(fmt::format("{}: {}.", list_text(titles, 8), reason));
       section.blocks.emplace_back(
@@ -94,8 +102,10 @@ void add_notices(Section& section, const StudyView& study) {
   add("warning", "not measured yet", ItemStatus::waiting, [](const StudyItemRecord&) {
     return std::string("the study was interrupted; the same command goes on with it");
   });
-  add("warning", "substituted data", ItemStatus::done,
-      [](const StudyItemRecord& item) { return item.substitute; });
+  add(
+      "warning", "substituted data", ItemStatus::done,
+      [](const StudyItemRecord& item) { return item.substitute; },
+      [&](const StudyItemRecord& item) { return part_of(study, item); });
 }
 
 std::vector<const RunView*> runs_of(const StudyView& study, const std::vector<std::string>& parts) {

@@ -102,16 +102,19 @@ Sentence flags_sentence(const std::vector<Section>& rest) {
 }
 
 // What the studies asked, and the answers.
-std::optional<Table> hypotheses_table(const std::vector<Section>& rest) {
+std::optional<Table> hypotheses_table(const SectionInput& input, const std::vector<Section>& rest) {
   Table table;
   table.id = "summary-hypotheses";
   table.title = "Hypotheses and what the data say";
   table.caption = "The studies tell what each verdict rests on.";
   table.columns = {{.title = "study"}, {.title = "hypothesis"}, {.title = "verdict"}};
   for (const Section& section : rest) {
+    std::string name = section.title;
+    for (const StudyView* study : input.studies) {
+      if (study->definition.title == section.title) name = study->definition.name;
+    }
     each_judgement({section}, [&](const Judgement& judgement) {
-      table.rows.push_back(
-          {words(section.title), words(judgement.statement), words(judgement.verdict)});
+      table.rows.push_back({words(name), words(judgement.statement), words(judgement.verdict)});
     });
   }
   if (table.rows.empty()) return std::nullopt;
@@ -132,7 +135,7 @@ Section summary_section(const SectionInput& input, const std::vector<Section>& r
     if (const auto paragraph = paragraph_of(sentences)) section.blocks.emplace_back(*paragraph);
   };
   add({contents_sentence(input, runs), hypotheses_sentence(rest)});
-  if (auto table = hypotheses_table(rest)) section.blocks.emplace_back(std::move(*table));
+  if (auto table = hypotheses_table(input, rest)) section.blocks.emplace_back(std::move(*table));
   for (Paragraph& paragraph : analysis_of(input.data, input.ratios, runs, true)) {
     section.blocks.emplace_back(std::move(paragraph));
   }
