@@ -2,6 +2,8 @@
 // that nothing measured is lost.
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,10 +11,12 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/processor_time.h"
 #include "lab/measure/blocks.h"
 #include "lab/measure/events.h"
 #include "lab/measure/grouping.h"
 #include "lab/measure/measurement.h"
+#include "lab/measure/quiet.h"
 #include "lab/measure/result.h"
 #include "lab/measure/sinks.h"
 
@@ -71,11 +75,13 @@ class FakeStep final : public MeasuredStep {
     return details;
   }
   [[nodiscard]] bool works_ahead() const override { return ahead; }
+  [[nodiscard]] std::optional<double> processor_seconds() const override { return used; }
   void close() override { ++closed; }
 
   std::int64_t done = 0, fail_at = -2;
   bool queues = false, splits = false;
   bool ahead = false;
+  std::optional<double> used;  // in a process of its own
   int closed = 0;
 
   Subject subject_;
@@ -111,7 +117,8 @@ class Measuring : public ::testing::Test {
     std::int64_t asked = 0;
     const MeasureControl control{
         .now = [&] { return clock_.now; },
-        .go_on = [&](const MeasureProgress&) { return stop_after == 0 || ++asked < stop_after; }};
+        .go_on = [&](const MeasureProgress&) { return stop_after == 0 || ++asked < stop_after; },
+        .settle = settle_};
     complete_ = measure(steps_, {all}, options, control, collector);
     return collector.results();
   }
@@ -125,6 +132,7 @@ class Measuring : public ::testing::Test {
 
   FakeClock clock_;
   StepList steps_;
+  std::function<void(const std::function<double()>&)> settle_;
   bool complete_ = false;
 };
 
@@ -166,6 +174,64 @@ TEST(Blocks, TurnsAreNeitherSingleNorEndless) {
   EXPECT_EQ(turn_length(0.002, 0.02), 10);
   EXPECT_EQ(turn_length(1e-6, 0.2), 100);
   EXPECT_EQ(turn_length(0.0, 0.2), 100);
+}
+
+TEST_F(Measuring, EveryTurnBeginsWhenTheOthersHaveSettled) {
+  FakeStep& first = add("first", constant(0.01));
+  add("second", constant(0.01)).used = 7.0;
+  std::vector<std::int64_t> before;  // iterations of the first, at each call
+  double told = 0.0;
+  settle_ = [&](const std::function<double()>& used) {
+    before.push_back(first.done);
+    told = used();
+    clock_.now += 0.25;  // nobody's time
+  };
+  const std::vector<Measured> results = run(fixed(2, 20));
+  // Two warm-ups, two turns of each, two endings.
+  EXPECT_EQ(before.size(), 8U);
+  EXPECT_EQ(before.front(), 0);
+  EXPECT_GE(told, 7.0) << "the other process counts";
+  for (const Measured& result : results) {
+    for (const Sample& sample : result.samples) EXPECT_DOUBLE_EQ(sample.wall_seconds, 0.01);
+  }
+}
+
+TEST_F(Measuring, OneAloneWaitsForNobody) {
+  add("only", constant(0.01));
+  int calls = 0;
+  settle_ = [&](const std::function<double()>&) { ++calls; };
+  (void)run(fixed(1, 10));
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(Quiet, WaitsForThreadsThatSpin) {
+  double now = 0.0;
+  const auto wait = [&](double spinning_until, double threads) {
+    now = 0.0;
+    return wait_until_quiet({.now = [&] { return now; },
+                             .sleep = [&](double seconds) { now += seconds; },
+                             .used = [&] { return threads * std::min(now, spinning_until); }});
+  };
+  EXPECT_TRUE(wait(0.0, 16.0));
+  EXPECT_NEAR(now, kQuietWindow, 1e-9);
+  EXPECT_TRUE(wait(0.1, 16.0));
+  EXPECT_NEAR(now, 0.1, 2.0 * kQuietWindow);
+  EXPECT_FALSE(wait(1e9, 1.0)) << "one thread that never ends";
+  EXPECT_NEAR(now, kLongestWait, 2.0 * kQuietWindow);
+  EXPECT_TRUE(wait(1e9, 0.1)) << "a thread that reads sensors now and then";
+}
+
+TEST(Quiet, ProcessorTimeOfProcessesIsTold) {
+  const double before = processor_seconds(), seen = processor_seconds_of(getpid());
+  const double thread = thread_processor_seconds();
+  while (thread_processor_seconds() - thread < 0.01) {
+  }
+  EXPECT_GE(processor_seconds() - before, 0.009);
+  EXPECT_GE(processor_seconds_of(getpid()) - seen, 0.009);
+  const pid_t gone = fork();
+  if (gone == 0) _exit(0);
+  ASSERT_EQ(waitpid(gone, nullptr, 0), gone);
+  EXPECT_EQ(processor_seconds_of(gone), 0.0);
 }
 
 TEST_F(Measuring, FixedCountsAreKeptExactly) {

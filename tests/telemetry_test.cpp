@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/processor_time.h"
 #include "lab/store/columns.h"
 #include "lab/telemetry/sensors.h"
 
@@ -329,10 +330,9 @@ class Slow final : public SensorSource {
  public:
   void read(std::vector<Reading>& into) override {
     into.push_back({0.0, "cpu", "rounds", 1.0});
-    timespec begin{}, now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    while ((now.tv_sec - begin.tv_sec) * 1'000'000'000 + now.tv_nsec - begin.tv_nsec < 2'000'000);
+    const double begin = thread_processor_seconds();
+    while (thread_processor_seconds() - begin < 0.002) {
+    }
   }
   [[nodiscard]] std::vector<MissingSensor> missing() const override { return {}; }
 };
@@ -343,6 +343,7 @@ TEST(ThreadsTelemetry, SlowSensorsAreReadLessOften) {
   sampler.stop();
   const std::vector<Reading> readings = sampler.take();
   // 2 ms of a core for each: 100 ms and more from one to the next.
+  EXPECT_GE(readings[1].at_seconds - readings[0].at_seconds, 0.099);
   EXPECT_GE(readings[2].at_seconds - readings[1].at_seconds, 0.099);
   EXPECT_GE(readings[3].at_seconds - readings[2].at_seconds, 0.099);
   EXPECT_LT(sampler.overhead().rate_hz, 20.0);

@@ -21,6 +21,7 @@
 #include "lab/measure/events.h"
 #include "lab/measure/grouping.h"
 #include "lab/measure/processes.h"
+#include "lab/measure/quiet.h"
 #include "lab/measure/recorder.h"
 #include "lab/measure/sinks.h"
 #include "lab/measure/telemetry_watch.h"
@@ -130,6 +131,13 @@ class World {
                   if (!interrupt_) interrupt_.emplace();
                   if (!quiet_) bar_.show(progress.done, progress.total, progress.unit);
                   return !interrupt_->raised();
+                },
+            .settle =
+                [this](const std::function<double()>& used) {
+                  const auto sleep = [](double seconds) {
+                    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+                  };
+                  wait_until_quiet({.now = [this] { return now(); }, .sleep = sleep, .used = used});
                 }};
   }
   [[nodiscard]] Clock::time_point start() const { return start_; }

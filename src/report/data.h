@@ -69,8 +69,8 @@ struct StudyView {
   study::Definition definition;
   std::map<std::string, std::string> parts;  // their titles, by id
   std::vector<StudyRecord> records;          // one for each machine and scale
-  std::vector<StudyItemRecord> items;  // of all of them
-  std::vector<const RunView*> runs;    // of items that are done; oldest first
+  std::vector<StudyItemRecord> items;        // of all of them
+  std::vector<const RunView*> runs;          // of items that are done; oldest first
 };
 
 class Data {

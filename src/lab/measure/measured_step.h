@@ -81,6 +81,8 @@ class MeasuredStep {
   }
   // Whether something works for it while others have their turns: a loader that fetches ahead.
   [[nodiscard]] virtual bool works_ahead() const { return false; }
+  // Processor time that it has used so far in a process of its own; nothing: it has none.
+  [[nodiscard]] virtual std::optional<double> processor_seconds() const { return std::nullopt; }
   // Nothing where the phases cannot be told apart.
   [[nodiscard]] virtual std::optional<SplitIteration> run_split() { return std::nullopt; }
   // With `timed`, the time of each step of the plan too, which takes some seconds.

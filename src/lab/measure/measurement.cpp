@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/processor_time.h"
 #include "lab/measure/blocks.h"
 #include "lab/stats/summary.h"
 
@@ -43,7 +44,10 @@ class Group {
     sink_.group_begun(start_);
     prepare(steps, members);
     for (Candidate& candidate : candidates_) {
-      guarded(candidate, [&] { warm_up(candidate); });
+      guarded(candidate, [&] {
+        settle();
+        warm_up(candidate);
+      });
     }
     settle_turns();
     run_blocks();
@@ -199,7 +203,20 @@ class Group {
     }
   }
 
+  // Waits for what others have left running.
+  void settle() const {
+    if (candidates_.size() < 2 || !control_.settle || !go_on_) return;
+    control_.settle([&] {
+      double used = processor_seconds();
+      for (const Candidate& candidate : candidates_) {
+        if (candidate.alive) used += candidate.step->processor_seconds().value_or(0.0);
+      }
+      return used;
+    });
+  }
+
   void take_turn(Candidate& candidate, std::int64_t block) {
+    settle();
     const double begin = control_.now();
     std::vector<Sample> samples;
     if (candidates_.size() > 1 && candidate.cold_start && go_on_) {
@@ -280,6 +297,7 @@ class Group {
       ending.reason = StopReason::interrupted;
       ending.status = RunStatus::interrupted;
     }
+    settle();
     watch(candidate);
     if (options_.split) split(candidate);
     ending.details = candidate.step->details(options_.step_times && go_on_);

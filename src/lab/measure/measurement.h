@@ -70,6 +70,9 @@ struct MeasureControl {
   // Asked after each iteration: false ends the measuring. Each candidate that was prepared then
   // still gets one sample, so that no result is empty.
   std::function<bool(const MeasureProgress&)> go_on;
+  // Called before one of several candidates runs, with the processor time that all of them have
+  // used: waits until those before it compute no more. Empty: nobody waits.
+  std::function<void(const std::function<double()>& used)> settle = {};
 };
 
 using StepList = std::vector<std::unique_ptr<MeasuredStep>>;

@@ -82,6 +82,10 @@ class PeerStep final : public MeasuredStep {
     }
   }
 
+  [[nodiscard]] std::optional<double> processor_seconds() const override {
+    return peer_ ? peer_->processor_seconds() : std::nullopt;
+  }
+
   [[nodiscard]] std::optional<SplitIteration> run_split() override {
     if (config_.peer_work.inference) return std::nullopt;
     const std::vector<Sample> samples = peer_->step(1, SampleKind::split);

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/processor_time.h"
 
 extern char** environ;
 
@@ -171,6 +172,10 @@ std::string LineProcess::ask(const std::string& line, double seconds) {
       fail("no answer within {:g} s, so it was ended{}", seconds, last_words());
     }
   }
+}
+
+std::optional<double> LineProcess::processor_seconds() const {
+  return running() ? std::optional(processor_seconds_of(pid_)) : std::nullopt;
 }
 
 void LineProcess::end(double seconds) {

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class LineProcess {
   void end(double seconds);
 
   [[nodiscard]] bool running() const { return pid_ > 0; }
+  // That it has used so far; nothing where it has ended.
+  [[nodiscard]] std::optional<double> processor_seconds() const;
   // "; its last words: ..." or nothing.
   [[nodiscard]] std::string last_words();
 

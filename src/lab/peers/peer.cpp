@@ -323,6 +323,10 @@ PeerMemory Peer::memory() {
   });
 }
 
+std::optional<double> Peer::processor_seconds() const {
+  return state_->process ? state_->process->processor_seconds() : std::nullopt;
+}
+
 void Peer::stop() {
   if (state_->process == nullptr || !state_->process->running()) return;
   (void)state_->ask({{"do", "stop"}}, kStopSeconds);

@@ -98,6 +98,9 @@ class Peer {
   // "cpu", "cuda:0" with what the framework calls it, in words.
   [[nodiscard]] std::string device_name() const;
 
+  // Processor time of the worker so far; nothing where it has ended.
+  [[nodiscard]] std::optional<double> processor_seconds() const;
+
   // Ends the worker; afterwards only the destructor may be called.
   void stop();
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
-#include <ctime>
 #include <exception>
 #include <iterator>
 #include <mutex>
@@ -11,19 +10,16 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/processor_time.h"
 #include "lab/telemetry/telemetry.h"
 
 namespace ridgeline {
 namespace {
 
-double thread_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 // Of one core, for reading: slow sensors are read less often.
 constexpr double kMostShare = 0.02;
+// The first round may open files and libraries: it tells what the others take at most.
+constexpr double kLongestFirstPause = 0.5;
 
 double seconds_between(TelemetrySampler::Clock::time_point from,
                        TelemetrySampler::Clock::time_point to) {
@@ -92,9 +88,9 @@ struct TelemetrySampler::State {
         std::unique_lock lock(mutex);
         stop = changed.wait_until(lock, next_beat(), [this] { return stopping; });
       }
-      const double before = thread_seconds();
+      const double before = thread_processor_seconds();
       readable = round(stop);
-      const double used = thread_seconds() - before;
+      const double used = thread_processor_seconds() - before;
       pause = used / kMostShare;
       // The last one disturbs nobody any more; nor did the first one.
       count(stop ? 0.0 : used);
@@ -113,7 +109,9 @@ TelemetrySampler::TelemetrySampler(std::unique_ptr<SensorSource> source, double 
   state_->first = Clock::now();
   state_->period = 1.0 / rate_hz;
   state_->overhead.rate_hz = rate_hz;
+  const double before = thread_processor_seconds();
   const bool readable = state_->round(true);
+  state_->pause = std::min((thread_processor_seconds() - before) / kMostShare, kLongestFirstPause);
   if (readable) state_->thread = std::thread([state = state_.get()] { state->work(); });
 }
 

@@ -1,0 +1,25 @@
+#pragma once
+
+// Libraries keep their threads spinning after the work is done, some for tenths of a second, and
+// take the processors from whoever is next. A turn begins when that has ended.
+
+#include <functional>
+
+namespace ridgeline {
+
+struct QuietClocks {
+  std::function<double()> now;        // seconds
+  std::function<void(double)> sleep;  // for so many seconds
+  // Processor time that all who had turns have used so far, in seconds.
+  std::function<double()> used;
+};
+
+inline constexpr double kQuietWindow = 0.002;  // seconds that are looked at
+inline constexpr double kQuietShare = 0.3;     // of one core, that is nobody's spinning thread
+inline constexpr double kLongestWait = 0.5;
+
+// Sleeps until less than kQuietShare of a core was in use during one window, or the longest wait is
+// over. Whether it became quiet.
+bool wait_until_quiet(const QuietClocks& clocks);
+
+}  // namespace ridgeline
