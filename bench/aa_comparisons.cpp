@@ -17,10 +17,12 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/processor_time.h"
 #include "data/synthetic.h"
 #include "devices/device.h"
 #include "lab/compare/verdict.h"
 #include "lab/measure/blocks.h"
+#include "lab/measure/quiet.h"
 #include "lab/stats/summary.h"
 #include "train/step_runner.h"
 
@@ -116,6 +118,7 @@ Comparison compare_once(Device& device, const StepSpec& step, const PlanRequest&
       Candidate& candidate = place == 0 ? a : b;
       RunSeries& series = place == 0 ? series_a : series_b;
       const double share = place == 0 ? 0.0 : slow_down;
+      (void)wait_until_quiet(processor_seconds);
       (void)candidate.step(share);  // the other one has used the caches
       for (std::int64_t i = 0; i < turn; ++i) {
         series.at_seconds.push_back(seconds_since(start));

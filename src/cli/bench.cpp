@@ -132,13 +132,7 @@ class World {
                   if (!quiet_) bar_.show(progress.done, progress.total, progress.unit);
                   return !interrupt_->raised();
                 },
-            .settle =
-                [this](const std::function<double()>& used) {
-                  const auto sleep = [](double seconds) {
-                    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-                  };
-                  wait_until_quiet({.now = [this] { return now(); }, .sleep = sleep, .used = used});
-                }};
+            .settle = [](const std::function<double()>& used) { (void)wait_until_quiet(used); }};
   }
   [[nodiscard]] Clock::time_point start() const { return start_; }
   [[nodiscard]] double now() const {

@@ -1,5 +1,8 @@
 #include "lab/measure/quiet.h"
 
+#include <chrono>
+#include <thread>
+
 namespace ridgeline {
 
 bool wait_until_quiet(const QuietClocks& clocks) {
@@ -13,6 +16,20 @@ bool wait_until_quiet(const QuietClocks& clocks) {
     used = more;
   } while (at - begin < kLongestWait);
   return false;
+}
+
+bool wait_until_quiet(const std::function<double()>& used) {
+  const auto start = std::chrono::steady_clock::now();
+  return wait_until_quiet(
+      {.now =
+           [&] {
+             return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+           },
+       .sleep =
+           [](double seconds) {
+             std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+           },
+       .used = used});
 }
 
 }  // namespace ridgeline

@@ -21,5 +21,7 @@ inline constexpr double kLongestWait = 0.5;
 // Sleeps until less than kQuietShare of a core was in use during one window, or the longest wait is
 // over. Whether it became quiet.
 bool wait_until_quiet(const QuietClocks& clocks);
+// By the clock of the machine.
+bool wait_until_quiet(const std::function<double()>& used);
 
 }  // namespace ridgeline

@@ -123,8 +123,9 @@ Answer faster_on(const JudgeInput& input, const SpeedupLine& line) {
     tell_some(text, input, open);
   } else {
     answer.outcome = Outcome::confirmed;
-    text.say(line.ratios.size() == 1 ? "faster in the one comparison there is: "
-                                     : fmt::format("faster in all {}, ", all));
+    text.say(line.ratios.size() == 1   ? "faster in the one comparison there is: "
+             : line.ratios.size() == 2 ? "faster in both comparisons, "
+                                       : fmt::format("faster in all {}, ", all));
     tell_range(text, input, line.ratios);
   }
   text.say(".");

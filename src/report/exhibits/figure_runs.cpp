@@ -254,7 +254,18 @@ void Notes::add(const std::string& key, const std::string& note, const std::stri
 }
 
 void Notes::write(Figure& figure) const {
+  const auto of_all = [&](const Note& note) {
+    return note.names.size() > 1 &&
+           std::all_of(figure.series.begin(), figure.series.end(), [&](const Series& series) {
+             return std::find(note.names.begin(), note.names.end(), series.name) !=
+                    note.names.end();
+           });
+  };
   for (const Note& note : notes_) {
+    if (of_all(note)) {
+      figure.notes.push_back(note.text + " (all).");
+      continue;
+    }
     std::vector<std::string> names = note.names;
     const std::size_t more = names.size() > kMostNames ? names.size() - kMostNames : 0;
     names.resize(names.size() - more);

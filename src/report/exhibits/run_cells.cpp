@@ -34,15 +34,20 @@ void mark(const Data& data, Table& table, Cell& cell, const RunView& run) {
   mark_as(data, table, cell, run, Marks::all);
 }
 
-void mark_calls(Table& table, Cell& cell, const RunView& a, const RunView& b) {
-  if (!in_one_call(a, b)) mark_calls(table, cell);
-}
-
 void mark_calls(Table& table, Cell& cell) {
   cell.notes.push_back(note_index(
       table,
       "measured in different calls and never repeated: how much runs differ by themselves is not "
       "known, and the interval does not hold it"));
+}
+
+Cell ratio_cell(Table& table, const RunView& run, const RunView& over) {
+  const Estimate ratio = ratio_of(*run.rate, *over.rate);
+  const std::vector<RunId> runs = {run.run.id, over.run.id};
+  Cell cell = ratio.samples < 2 ? number(ratio.value, runs)
+                                : interval(ratio.value, ratio.low, ratio.high, runs);
+  if (!in_one_call(run, over)) mark_calls(table, cell);
+  return cell;
 }
 
 Cell number_cell(Table& table, const std::optional<double>& value, double factor,

@@ -302,9 +302,10 @@ std::string samples_text(const Runs& runs) {
     (is_training(*run) ? epochs : iterations) = true;
   }
   if (least < 0) return "nothing measured";
-  const char* what = epochs && iterations ? "iterations or epochs"
-                     : epochs             ? "epochs"
-                                          : "iterations";
+  const bool one = most == 1;
+  const char* what = epochs && iterations ? (one ? "iteration or epoch" : "iterations or epochs")
+                     : epochs             ? (one ? "epoch" : "epochs")
+                                          : (one ? "iteration" : "iterations");
   if (least == most) return fmt::format("{} {} each", count_text(least), what);
   return fmt::format("{} to {} {} each", count_text(least), count_text(most), what);
 }

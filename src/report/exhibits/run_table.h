@@ -84,9 +84,11 @@ struct Scale {
 enum class Marks { all, speed, accuracy };
 // As mark(), but only what concerns speed or accuracy.
 void mark_as(const Data& data, Table& table, Cell& cell, const RunView& run, Marks marks);
-// A ratio of times of different calls: how much runs differ by themselves is not in its interval.
-void mark_calls(Table& table, Cell& cell, const RunView& a, const RunView& b);
-void mark_calls(Table& table, Cell& cell);  // where that is known already
+// Of a ratio of times of different calls: how much runs differ by themselves is not in its
+// interval.
+void mark_calls(Table& table, Cell& cell);
+// The run's throughput over the other's, without an interval where one sample of either is all.
+[[nodiscard]] Cell ratio_cell(Table& table, const RunView& run, const RunView& over);
 [[nodiscard]] Cell number_cell(Table& table, const std::optional<double>& value, double factor,
                                const RunView& run, const std::string& why);
 // A whole number, with all its digits.

@@ -131,13 +131,13 @@ Tables make_batch_gains(const ExhibitInput& input) {
         table.rows.push_back(std::move(row));
         continue;
       }
-      const Estimate all = ratio_of(*run.rate, *one.front()->rate),
-                     step = ratio_of(*run.rate, *one[i - 1]->rate);
-      row.push_back(interval(all.value, all.low, all.high, {run.run.id, one.front()->run.id}));
-      mark_calls(table, row.back(), run, *one.front());
-      row.push_back(interval(step.value, step.low, step.high, {run.run.id, one[i - 1]->run.id}));
-      mark_calls(table, row.back(), run, *one[i - 1]);
-      row.push_back(words(all.low > 1.0 ? "faster" : all.high < 1.0 ? "slower" : "undecided"));
+      row.push_back(ratio_cell(table, run, *one.front()));
+      row.push_back(ratio_cell(table, run, *one[i - 1]));
+      const Estimate all = ratio_of(*run.rate, *one.front()->rate);
+      row.push_back(words(all.samples < 2  ? "undecided"
+                          : all.low > 1.0  ? "faster"
+                          : all.high < 1.0 ? "slower"
+                                           : "undecided"));
       table.rows.push_back(std::move(row));
     }
   }

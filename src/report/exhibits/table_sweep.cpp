@@ -233,14 +233,11 @@ Table table_along(const ExhibitInput& input, const std::string& axis,
       }
       row.push_back(std::move(cell));
       row.push_back(rate_cell(input.data, table, *run));
-      const Estimate ratio = ratio_of(*run->rate, *sweep.front()->rate);
       if (run == sweep.front()) {
         row.push_back(words("1"));
         row.back().value = 1.0;
       } else {
-        row.push_back(
-            interval(ratio.value, ratio.low, ratio.high, {run->run.id, sweep.front()->run.id}));
-        mark_calls(table, row.back(), *run, *sweep.front());
+        row.push_back(ratio_cell(table, *run, *sweep.front()));
       }
       row.push_back(flops_cell(table, *run, 1e-9));
       if (trained) {

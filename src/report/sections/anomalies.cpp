@@ -32,7 +32,8 @@ std::vector<Flagged> all_flags(const SectionInput& input) {
   return found;
 }
 
-Notice notice_of(const std::string& name, const std::vector<const Flagged*>& flagged) {
+Notice notice_of(const std::string& meaning, const std::vector<const Flagged*>& flagged) {
+  const std::string& name = flagged.front()->flag.name;
   Notice notice;
   notice.name = name;
   notice.severity = "note";
@@ -43,7 +44,6 @@ Notice notice_of(const std::string& name, const std::vector<const Flagged*>& fla
     }
     runs.push_back(each->run->run.id);
   }
-  const std::string meaning = footnote_of(flagged.front()->flag);
   // The footnote begins with the name, which the notice shows already.
   const std::string_view told =
       std::string_view(meaning).substr(meaning.starts_with(name + ": ") ? name.size() + 2 : 0);
@@ -101,13 +101,13 @@ std::optional<Notice> unfinished_notice(const Data& data) {
 Section anomalies_section(const SectionInput& input) {
   Section section = titled("anomalies", "Anomalies and flags");
   const std::vector<Flagged> flagged = all_flags(input);
-  std::map<std::string, std::vector<const Flagged*>> by_name;
+  std::map<std::string, std::vector<const Flagged*>> by_meaning;
   for (const Flagged& each : flagged) {
-    if (each.flag.severity != "note") by_name[each.flag.name].push_back(&each);
+    if (each.flag.severity != "note") by_meaning[footnote_of(each.flag)].push_back(&each);
   }
   std::vector<Notice> notices;
   if (auto unfinished = unfinished_notice(input.data)) notices.push_back(*std::move(unfinished));
-  for (const auto& [name, of_it] : by_name) notices.push_back(notice_of(name, of_it));
+  for (const auto& [meaning, of_it] : by_meaning) notices.push_back(notice_of(meaning, of_it));
   std::stable_sort(notices.begin(), notices.end(), [](const Notice& a, const Notice& b) {
     return gravity(a.severity) < gravity(b.severity);
   });

@@ -87,7 +87,10 @@ Sentence flags_sentence(const std::vector<Section>& rest) {
     for (const Block& block : section.blocks) {
       const auto* notice = std::get_if<Notice>(&block);
       if (notice == nullptr) continue;
-      (notice->severity == "error" ? errors : warnings).push_back(notice->name);
+      std::vector<std::string>& names = notice->severity == "error" ? errors : warnings;
+      if (std::find(names.begin(), names.end(), notice->name) == names.end()) {
+        names.push_back(notice->name);
+      }
     }
   }
   if (errors.empty() && warnings.empty()) return std::nullopt;
