@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -261,7 +262,9 @@ TEST(SelectionTest, AnUnsupportedTypeIsRefusedWithTheReasons) {
 
 class AutoTest : public testing::Test {
  protected:
-  AutoTest() : folder(std::filesystem::temp_directory_path() / "ridgeline_auto_test") {
+  AutoTest()
+      : folder(std::filesystem::temp_directory_path() /
+               ("ridgeline_auto_" + std::to_string(getpid()))) {
     std::filesystem::remove_all(folder);
   }
   ~AutoTest() override { std::filesystem::remove_all(folder); }
