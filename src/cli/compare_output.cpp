@@ -158,11 +158,14 @@ Json json_of(const RunComparison& comparison, const VerdictOptions& options) {
 
 std::string comparison_text(const RunComparison& comparison, const VerdictOptions& options) {
   const Comparison& result = comparison.result;
-  std::string text = fmt::format("{}\nratio B/A {:.4f}, {:.4g}% interval {}\n{}\n\n",
-                                 verdict_text(result), result.ratio, 100.0 * (1.0 - options.alpha),
-                                 interval_text(result), result.reason);
+  const std::string around = result.ranges
+                                 ? "range of the samples"
+                                 : fmt::format("{:.4g}% interval", 100.0 * (1.0 - options.alpha));
+  std::string text = fmt::format("{}\nratio B/A {:.4f}, {} {}\n{}\n\n", verdict_text(result),
+                                 result.ratio, around, interval_text(result), result.reason);
   if (comparison.work.empty()) text += work_text(comparison.a.work) + '\n';
-  text += runs_text(comparison) + noise_text(comparison);
+  text += runs_text(comparison);
+  if (!result.ranges) text += noise_text(comparison);
   if (result.paired) {
     text += fmt::format(
         "the ratio is that of turns held against each other; that of the medians is {:.4f}\n",
@@ -198,7 +201,8 @@ std::string comparisons_text(const std::vector<RunComparison>& comparisons,
     table.add_row({work_text(comparison.b.work), name(comparison.a), name(comparison.b),
                    std::string(name_of(comparison.result.verdict)),
                    fmt::format("{:.4f}", comparison.result.ratio),
-                   interval_text(comparison.result)});
+                   interval_text(comparison.result) +
+                       (comparison.result.ranges ? " (range of few samples)" : "")});
   }
   return table.text();
 }

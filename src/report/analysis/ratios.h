@@ -28,6 +28,10 @@ struct Ratio {
 inline constexpr const char* kRangeNote =
     "too few epochs or iterations for an interval: the range of what was measured";
 
+inline constexpr const char* kCallsNote =
+    "measured in different calls and never repeated: how much runs differ by themselves is not "
+    "known, and the interval does not hold it";
+
 // Whether times may be held against each other: the same work by the same kind of measurement, for
 // trainings with the same learning rate.
 [[nodiscard]] bool comparable(const RunView& a, const RunView& b);

@@ -34,12 +34,7 @@ void mark(const Data& data, Table& table, Cell& cell, const RunView& run) {
   mark_as(data, table, cell, run, Marks::all);
 }
 
-void mark_calls(Table& table, Cell& cell) {
-  cell.notes.push_back(note_index(
-      table,
-      "measured in different calls and never repeated: how much runs differ by themselves is not "
-      "known, and the interval does not hold it"));
-}
+void mark_calls(Table& table, Cell& cell) { cell.notes.push_back(note_index(table, kCallsNote)); }
 
 Cell ratio_cell(Table& table, const RunView& run, const RunView& over) {
   const Estimate ratio = ratio_of(*run.rate, *over.rate);

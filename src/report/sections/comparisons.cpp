@@ -99,10 +99,7 @@ Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
       row[3].notes.push_back(note_index(table, kRangeNote));
     }
     if (!ratio.side_by_side && !ratio.floor_known) {
-      row[5].notes.push_back(note_index(
-          table,
-          "measured in different calls without repetitions in the store: how much runs differ by "
-          "themselves is unknown, and the interval does not hold it"));
+      row[5].notes.push_back(note_index(table, kCallsNote));
     }
     table.rows.push_back(std::move(row));
   }

@@ -114,7 +114,7 @@ std::optional<Table> hypotheses_table(const SectionInput& input, const std::vect
   for (const Section& section : rest) {
     std::string name = section.title;
     for (const StudyView* study : input.studies) {
-      if (study->definition.title == section.title) name = study->definition.name;
+      if ("study-" + id_text(study->definition.name) == section.id) name = study->definition.name;
     }
     each_judgement({section}, [&](const Judgement& judgement) {
       table.rows.push_back({words(name), words(judgement.statement), words(judgement.verdict)});
