@@ -237,6 +237,32 @@ TEST(GpuTraining, TooLittleMemoryNamesTheLargestBatch) {
   }
 }
 
+TEST(GpuDevice, ASessionLeavesNothingBehind) {
+  if (const std::string reason = cuda_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::unique_ptr<Device> device = make_device("cuda:0");
+  constexpr std::size_t kBytes = std::size_t{64} << 20, kHalf = kBytes / 2;
+  const std::vector<std::byte> batch(kHalf);
+  const auto stage_batches = [&] {
+    const DeviceMemory arena(*device, kBytes);
+    for (int time = 0; time < 3; ++time) device->stage(arena.data() + kHalf, batch.data(), kHalf);
+    EXPECT_EQ(device->staging_memory({arena.data(), kHalf}), 0);
+    EXPECT_EQ(device->staging_memory({arena.data(), kBytes}), 2 * kHalf);
+    EXPECT_EQ(device->allocated_memory(), kBytes + 2 * kHalf);
+  };
+  stage_batches();
+  const std::size_t free = device->available_memory();
+  EXPECT_EQ(device->allocated_memory(), 0);
+  for (int session = 0; session < 4; ++session) {
+    const DeviceMemory beside(*device, 1);  // the next arena lies elsewhere
+    device->stage(beside.data(), batch.data(), 1);
+    const DeviceMemory arena(*device, kBytes);
+    device->stage(arena.data() + static_cast<std::size_t>(session), batch.data(), kHalf);
+  }
+  EXPECT_EQ(device->allocated_memory(), 0);
+  EXPECT_NEAR(static_cast<double>(device->available_memory()), static_cast<double>(free),
+              static_cast<double>(kHalf));
+}
+
 // Iterations of a training step, watched.
 struct Watched {
   DeviceActivity activity;

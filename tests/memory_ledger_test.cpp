@@ -231,9 +231,17 @@ class PretendGpu final : public Device {
   [[nodiscard]] std::string description() const override { return "pretended"; }
   [[nodiscard]] std::string refuse(Precision) const override { return {}; }
   [[nodiscard]] std::size_t available_memory() const override { return 1 << 30; }
-  [[nodiscard]] std::byte* allocate(std::size_t bytes) override { return host->allocate(bytes); }
+  [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
+    allocated += bytes;
+    return host->allocate(bytes);
+  }
   void release(std::byte* memory, std::size_t bytes) noexcept override {
+    allocated -= bytes;
     host->release(memory, bytes);
+  }
+  [[nodiscard]] std::size_t allocated_memory() const override { return allocated + staged; }
+  [[nodiscard]] std::size_t staging_memory(std::span<const std::byte>) const override {
+    return staged;
   }
   [[nodiscard]] std::size_t occupied(std::size_t bytes) const override {
     return host->occupied(bytes);
@@ -258,7 +266,7 @@ class PretendGpu final : public Device {
   }
 
   std::unique_ptr<Device> host = make_cpu_device();
-  std::size_t runtime = 0;
+  std::size_t runtime = 0, allocated = 0, staged = 0;
 };
 
 constexpr std::int64_t kMiB = 1048576;
@@ -282,10 +290,11 @@ TEST(MemoryLedger, AGraphicsProcessorsMemoryIsAttributed) {
   session.prepare();
   const std::int64_t own = session.state_bytes() + session.scratch_bytes();
   const std::int64_t staged = 2 * (512 * 28 * 28 + 512 * 4);
-  gpu.runtime = static_cast<std::size_t>(800 * kMiB + staged);
+  gpu.staged = static_cast<std::size_t>(staged);
+  gpu.runtime = 800 * kMiB;
   driver.total = 80'000 * kMiB;
   driver.reserved = 600 * kMiB;
-  driver.used = own + static_cast<std::int64_t>(gpu.runtime) + 600 * kMiB;
+  driver.used = own + staged + static_cast<std::int64_t>(gpu.runtime) + 600 * kMiB;
   driver.process = *driver.used - 700 * kMiB;  // reserve, and still somebody else
 
   const std::vector<MemoryEntry> entries = ledger.entries(session, {{plan}});
@@ -313,9 +322,23 @@ TEST(MemoryLedger, AGraphicsProcessorsMemoryIsAttributed) {
     EXPECT_EQ(bytes_of(beside, "cuda:0", category), of(category)) << category;
   }
   gpu.runtime = alone;
+  *driver.used -= 17'000 * kMiB;
+
+  // A session of ours.
+  {
+    const DeviceMemory other(gpu, 5 * kMiB);
+    *driver.used += 5 * kMiB;
+    *driver.process += 5 * kMiB;
+    const std::vector<MemoryEntry> pair = ledger.entries(session, {{plan}});
+    EXPECT_EQ(sum_of(pair, "cuda:0"), driver.used);
+    EXPECT_EQ(bytes_of(pair, "cuda:0", "other runs"), 5 * kMiB);
+    for (const char* category : {"context", "loader", "granularity", "libraries", "rest"}) {
+      EXPECT_EQ(bytes_of(pair, "cuda:0", category), of(category)) << category;
+    }
+  }
 
   // A driver that counts its reserve among what CUDA sees as used.
-  driver.used = own + static_cast<std::int64_t>(gpu.runtime);
+  driver.used = own + staged + static_cast<std::int64_t>(gpu.runtime);
   driver.reserved = 300 * kMiB;
   driver.process.reset();
   const std::vector<MemoryEntry> inside = ledger.entries(session, {{plan}});
@@ -325,7 +348,8 @@ TEST(MemoryLedger, AGraphicsProcessorsMemoryIsAttributed) {
   // Without NVML the total is what CUDA tells.
   driver = {};
   const std::vector<MemoryEntry> bare = ledger.entries(session, {{plan}});
-  EXPECT_EQ(bytes_of(bare, "cuda:0", "total"), own + static_cast<std::int64_t>(gpu.runtime));
+  EXPECT_EQ(bytes_of(bare, "cuda:0", "total"),
+            own + staged + static_cast<std::int64_t>(gpu.runtime));
   EXPECT_EQ(bytes_of(bare, "cuda:0", "context"), 500 * kMiB);
   EXPECT_EQ(bytes_of(bare, "cuda:0", "rest"), 0);
 }

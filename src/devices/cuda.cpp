@@ -95,6 +95,7 @@ class StagingSlot {
     check(cudaMemcpyAsync(dst, device_, bytes, cudaMemcpyDeviceToDevice, compute), "a copy");
     consumed_.record(compute);
   }
+  [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   void grow(std::size_t bytes) {
@@ -154,8 +155,21 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::optional<std::size_t> runtime_memory() const override {
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "asking for free memory");
-    const std::size_t used = total - free;
-    return used > allocated_ ? used - allocated_ : 0;
+    const std::size_t used = total - free, ours = allocated_memory();
+    return used > ours ? used - ours : 0;
+  }
+  [[nodiscard]] std::size_t allocated_memory() const override {
+    std::size_t bytes = allocated_;
+    for (const auto& [place, lane] : lanes_) bytes += lane.size();
+    return bytes;
+  }
+  [[nodiscard]] std::size_t staging_memory(std::span<const std::byte> memory) const override {
+    std::size_t bytes = 0;
+    const auto end = lanes_.lower_bound(memory.data() + memory.size());
+    for (auto lane = lanes_.lower_bound(memory.data()); lane != end; ++lane) {
+      bytes += lane->second.size();
+    }
+    return bytes;
   }
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
@@ -175,7 +189,9 @@ class CudaDevice final : public Device {
     constexpr std::size_t kBlock = std::size_t{2} << 20;
     return (bytes + kBlock - 1) / kBlock * kBlock;
   }
+  // With the batches on their way there.
   void release(std::byte* memory, std::size_t bytes) noexcept override {
+    lanes_.erase(lanes_.lower_bound(memory), lanes_.lower_bound(memory + bytes));
     (void)cudaFree(memory);
     allocated_ -= bytes;
   }
@@ -233,10 +249,11 @@ class CudaDevice final : public Device {
   std::size_t allocated_ = 0;
   // Two batches may be under way to each place.
   struct Lane {
+    [[nodiscard]] std::size_t size() const { return slots[0].size() + slots[1].size(); }
     std::array<StagingSlot, 2> slots;
     std::size_t next = 0;
   };
-  std::map<std::byte*, Lane> lanes_;
+  std::map<const std::byte*, Lane> lanes_;  // by the place they lead to
 };
 
 }  // namespace

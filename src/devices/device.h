@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ class Device {
   // What an allocation of so many bytes takes up: memory comes in pages or blocks.
   [[nodiscard]] virtual std::size_t occupied(std::size_t bytes) const { return bytes; }
 
+  // Our allocations on a device with memory of its own, and of those, what batches on their way to
+  // this part of its memory keep beside it (see stage()).
+  [[nodiscard]] virtual std::size_t allocated_memory() const { return 0; }
+  [[nodiscard]] virtual std::size_t staging_memory(std::span<const std::byte>) const { return 0; }
   // What the driver, its libraries and other programs have taken of the device's memory beyond our
   // allocations; nothing when that cannot be told.
   [[nodiscard]] virtual std::optional<std::size_t> runtime_memory() const { return std::nullopt; }

@@ -8,10 +8,6 @@
 namespace ridgeline {
 namespace {
 
-// Two counts of the same memory, taken one after the other, differ by less than this.
-constexpr std::int64_t kGpuTolerance = std::int64_t{32} << 20;
-constexpr int kStagingSlots = 2;  // batches under way to a graphics processor
-
 std::int64_t arena_bytes(const Session& session) {
   return session.state_bytes() + session.scratch_bytes();
 }
@@ -44,15 +40,6 @@ std::map<std::string, std::pair<Role, std::int64_t>> state_of(
     }
   }
   return state;
-}
-
-// What a graphics processor keeps of batches on their way.
-std::int64_t staging_bytes(const Session& session, std::span<const Session::PlanId> plans) {
-  std::int64_t bytes = 0;
-  for (const auto& [name, entry] : state_of(session, plans)) {
-    if (entry.first == Role::input) bytes += kStagingSlots * entry.second;
-  }
-  return bytes;
 }
 
 // What other programs hold; nothing where the driver does not tell whose memory is whose.
@@ -187,27 +174,27 @@ std::vector<MemoryEntry> MemoryLedger::gpu_entries(const Session& session,
                                                    std::span<const Session::PlanId> plans) const {
   const GpuMemory gpu = probe_.gpu(device_.name());
   const auto runtime = static_cast<std::int64_t>(device_.runtime_memory().value_or(0));
+  const auto ours = static_cast<std::int64_t>(device_.allocated_memory());
+  const auto staged = static_cast<std::int64_t>(device_.staging_memory(session.state()));
   const std::int64_t own = arena_bytes(session);
-  const std::int64_t total = gpu.used.value_or(own + runtime);
+  const std::int64_t total = gpu.used.value_or(ours + runtime);
   const std::int64_t reserve = gpu.used ? gpu.reserved.value_or(0) : 0;
   Account account(device_.name());
   account.add(planned_entries(session, plans));
+  account.add("loader", "measured", staged);
+  account.add("other runs", "measured", ours - own - staged);
 
-  // CUDA may or may not count the driver's reserve as used; with it, less than our own arenas would
-  // be left for allocations.
-  const bool apart = total - runtime - reserve >= own - kGpuTolerance;
-  const std::int64_t allocated = total - runtime - (apart ? reserve : 0);
-  if (allocated - own > kGpuTolerance) account.add("other runs", "derived", allocated - own);
+  // CUDA may or may not count the driver's reserve as used; the driver's total always has it.
+  const bool apart = total - runtime - ours >= reserve / 2;
   account.add("driver", "measured", reserve);
 
-  // What is no arena, of all programs: those beside this one may have come since the run began, as
-  // a peer does.
+  // What we did not allocate, of all programs: those beside this one may have come since the run
+  // began, as a peer does.
   std::int64_t left = runtime - (apart ? 0 : reserve);
   const std::int64_t others = others_of(gpu);
   account.add_part("other programs", others, left);
   const std::int64_t before = runtime_ - (apart ? 0 : reserve) - std::min(others, others_);
   account.add_part("context", before, left);
-  account.add_part("loader", staging_bytes(session, plans), left);
   account.add_part("granularity", occupied_bytes(session) - own, left);
   account.add_part(gpu.process ? "libraries" : "libraries and other programs", left, left);
   return account.close(total, gpu.used ? "measured" : "derived");

@@ -11,7 +11,7 @@
 //
 // Categories on every device: the roles of values ("parameter", "gradient", "activation", …),
 // "alignment" (gaps between them), "granularity" (memory comes in whole pages and blocks), "other
-// runs" (arenas of sessions beside this one), "loader", "libraries", "rest", "total". On the host
+// runs" (what sessions beside this one hold), "loader", "libraries", "rest", "total". On the host
 // also "untouched" (planned memory that no step has used yet: negative), "data files", "generated
 // code", "stacks", "heap", "fragmentation" (free memory that the allocator keeps), "driver" (what
 // that of a graphics processor takes past the allocator). On a graphics processor also "driver"
