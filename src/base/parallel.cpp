@@ -1,9 +1,10 @@
 #include "base/parallel.h"
 
-#include <vector>
+#include <sched.h>
 
 #ifdef RIDGELINE_STD_THREADS
 #include <thread>
+#include <vector>
 #endif
 
 namespace ridgeline {
@@ -31,33 +32,6 @@ void set_thread_count(int threads) {
 }
 
 int thread_count() { return threads_in_use(); }
-
-PinnedThreads::PinnedThreads() {
-  CPU_ZERO(&before_);
-  if (sched_getaffinity(0, sizeof(before_), &before_) != 0) return;
-  std::vector<int> processors;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &before_)) processors.push_back(cpu);
-  }
-  if (processors.empty()) return;
-  pinned_ = true;
-  parallel([&](int thread, int) {
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(processors[static_cast<std::size_t>(thread) % processors.size()], &own);
-    (void)sched_setaffinity(0, sizeof(own), &own);
-  });
-}
-
-PinnedThreads::~PinnedThreads() {
-  if (!pinned_) return;
-  parallel([&](int, int) { (void)sched_setaffinity(0, sizeof(before_), &before_); });
-}
-
-void spread_threads() {
-  if (thread_count() == 1 || thread_count() != available_cores()) return;
-  const PinnedThreads moved;
-}
 
 #ifdef RIDGELINE_STD_THREADS
 void run_on_threads(int threads, const std::function<void(int, int)>& body) {

@@ -3,8 +3,6 @@
 // The project's one way to use several cores: OpenMP, whose threads oneDNN shares; plain threads in
 // the ThreadSanitizer build, where GCC's OpenMP runtime raises false alarms.
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdint>
 
@@ -55,26 +53,6 @@ void parallel(Body&& body) {
   part(omp_get_thread_num(), omp_get_num_threads());
 #endif
 }
-
-// Each thread on a processor of its own: clocks and first-touched memory belong to a place. Undone
-// at the end. Threads and processes begun meanwhile by this one are bound to its processor.
-class PinnedThreads {
- public:
-  PinnedThreads();
-  ~PinnedThreads();
-  PinnedThreads(const PinnedThreads&) = delete;
-  PinnedThreads& operator=(const PinnedThreads&) = delete;
-
- private:
-  cpu_set_t before_{};
-  bool pinned_ = false;
-};
-
-// Puts each thread on a processor of its own, where there are as many; from there the system may
-// move it. Threads that wake up all at once after a pause may be put two to a processor, most of
-// all in virtual machines; one then spins where the other should compute, until the system notices:
-// tenths of a second in which a step takes as long as the clock of its scheduler ticks.
-void spread_threads();
 
 struct Range {
   std::int64_t begin = 0, end = 0;

@@ -1,6 +1,7 @@
 // The ceilings of the CPU: arithmetic by instruction set, bandwidth by memory level, on one core
 // and on all.
 
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -33,11 +34,37 @@ class ThreadCount {
   int before_;
 };
 
-// So many threads, each on a processor of its own.
-struct PinnedCount {
-  explicit PinnedCount(int threads) : count(threads) {}
-  ThreadCount count;
-  PinnedThreads pinned;
+// So many threads, each on a processor of its own: on a busy machine the system would let some
+// share one, and clocks and first-touched memory belong to a place. Undone at the end.
+class PinnedThreads {
+ public:
+  explicit PinnedThreads(int threads) : count_(threads) {
+    CPU_ZERO(&before_);
+    if (sched_getaffinity(0, sizeof(before_), &before_) != 0) return;
+    std::vector<int> processors;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &before_)) processors.push_back(cpu);
+    }
+    if (processors.empty()) return;
+    pinned_ = true;
+    parallel([&](int thread, int) {
+      cpu_set_t own;
+      CPU_ZERO(&own);
+      CPU_SET(processors[static_cast<std::size_t>(thread) % processors.size()], &own);
+      (void)sched_setaffinity(0, sizeof(own), &own);
+    });
+  }
+  ~PinnedThreads() {
+    if (!pinned_) return;
+    parallel([&](int, int) { (void)sched_setaffinity(0, sizeof(before_), &before_); });
+  }
+  PinnedThreads(const PinnedThreads&) = delete;
+  PinnedThreads& operator=(const PinnedThreads&) = delete;
+
+ private:
+  ThreadCount count_;
+  cpu_set_t before_{};
+  bool pinned_ = false;
 };
 
 struct Scope {
@@ -133,7 +160,7 @@ void repeat(Ceiling& ceiling, int repeats, std::int64_t turns, double amount, Ru
 
 Ceiling measure_fma(const FmaLoop& loop, const Scope& scope, const CeilingEffort& effort) {
   Ceiling ceiling = ceiling_named("cpu", "compute", loop.dtype, loop.path, scope.name, "FLOP/s");
-  const PinnedCount threads(scope.threads);
+  const PinnedThreads threads(scope.threads);
   const auto run = [&](std::int64_t rounds) {
     return seconds_on_threads([&](int) {
       volatile double result = loop.run(rounds);
@@ -194,7 +221,7 @@ class StreamMeasurement {
         effort_(effort),
         arrays_(scope.threads, level.sets.front()) {
     // Every page is touched by the thread that will use it.
-    const PinnedCount threads(scope_.threads);
+    const PinnedThreads threads(scope_.threads);
     parallel([&](int thread, int) {
       const StreamArrays own = arrays_.of(thread, level_.sets.front(), 1);
       std::fill(own.a, own.a + own.count, 1.0F);
@@ -204,7 +231,7 @@ class StreamMeasurement {
   Ceiling measure(const std::string& path) {
     Ceiling ceiling = ceiling_named("cpu", "bandwidth", level_.name, path, scope_.name, "B/s");
     ceiling.capacity_bytes = level_.capacity;
-    const PinnedCount threads(scope_.threads);
+    const PinnedThreads threads(scope_.threads);
     const std::vector<StreamTrial> trials = trials_of(path);
     const StreamTrial* fastest = &trials.front();
     std::int64_t passes = 1;

@@ -65,7 +65,6 @@ class EngineStep final : public MeasuredStep {
   }
 
   void run(std::int64_t count, const std::function<bool(const Iteration&)>& see) override {
-    begin_turn(*config_.device);
     for (std::int64_t i = 0; i < count; ++i) {
       if (!see(config_.loader ? run_loaded() : time_one(*config_.device, [&] { launch(); })))
         return;

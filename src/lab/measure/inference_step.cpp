@@ -43,7 +43,6 @@ class InferenceStep final : public MeasuredStep {
   }
 
   void run(std::int64_t count, const std::function<bool(const Iteration&)>& see) override {
-    begin_turn(*config_.device);
     for (std::int64_t i = 0; i < count; ++i) {
       if (!see(time_one(*config_.device, [&] { runner_->run(); }))) return;
     }

@@ -2,7 +2,6 @@
 
 #include <chrono>
 
-#include "base/parallel.h"
 #include "lab/measure/provider_shares.h"
 #include "lab/step_times.h"
 
@@ -19,10 +18,6 @@ double seconds_since(Clock::time_point start) {
 
 bool searches(const PlanRequest& request) {
   return request.backend == "auto" || request.backend == "cudnn";
-}
-
-void begin_turn(const Device& device) {
-  if (device.queue() == nullptr) spread_threads();
 }
 
 Iteration time_one(Device& device, const std::function<void()>& launch) {

@@ -15,8 +15,6 @@ namespace ridgeline {
 // Whether planning tries several kernels, so that its time counts as autotuning.
 [[nodiscard]] bool searches(const PlanRequest& request);
 
-// Before a turn: those before may have left the processors' threads where they hinder each other.
-void begin_turn(const Device& device);
 // One iteration from an idle device to its end. `launch` starts it and does not wait.
 [[nodiscard]] Iteration time_one(Device& device, const std::function<void()>& launch);
 // The mean of `count` of them, queued. Nothing on a device without a queue.
