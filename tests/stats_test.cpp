@@ -154,10 +154,11 @@ TEST(Bootstrap, CorrelationLengthIsThatOfTheSeries) {
 TEST(Bootstrap, CoversTheTrueMedianOfCorrelatedSeries) {
   // With 200 trials 95% have a standard error of 1.5%; a bootstrap over single samples covers
   // about 60% of the last ones.
-  for (const SimulatedKind& kind :
-       {SimulatedKind{1, 60, 0.0, 0.0}, SimulatedKind{1, 200, 0.5, 0.0},
-        SimulatedKind{4, 25, 0.3, 0.5}, SimulatedKind{6, 10, 0.5, 0.5},
-        SimulatedKind{10, 10, 0.5, 1.0}, SimulatedKind{20, 10, 0.8, 0.0}}) {
+  for (const SimulatedKind& kind : {SimulatedKind{1, 10, 0.5, 0.0}, SimulatedKind{1, 20, 0.5, 0.0},
+                                    SimulatedKind{2, 10, 0.3, 0.5}, SimulatedKind{1, 60, 0.0, 0.0},
+                                    SimulatedKind{1, 200, 0.5, 0.0}, SimulatedKind{4, 25, 0.3, 0.5},
+                                    SimulatedKind{6, 10, 0.5, 0.5}, SimulatedKind{10, 10, 0.5, 1.0},
+                                    SimulatedKind{20, 10, 0.8, 0.0}}) {
     constexpr int kTrials = 200;
     int covered = 0;
     for (int trial = 0; trial < kTrials; ++trial) {
@@ -202,6 +203,32 @@ TEST(Bootstrap, FewSamplesGiveTheirRange) {
   EXPECT_EQ(interval.median, 2.0);
   EXPECT_EQ(interval.low, 1.0);
   EXPECT_EQ(interval.high, 3.0);
+}
+
+TEST(Bootstrap, FewSamplesNeverLeaveTheirRange) {
+  for (std::uint64_t trial = 0; trial < 100; ++trial) {
+    const Simulated series = simulate({1, 10, 0.3, 0.0}, trial);
+    const MedianInterval interval = block_bootstrap(series.samples, series.block);
+    const Summary summary = summarise(series.samples);
+    EXPECT_GE(interval.low, summary.min);
+    EXPECT_LE(interval.high, summary.max);
+    EXPECT_LT(interval.low, interval.median);
+    EXPECT_GT(interval.high, interval.median);
+  }
+}
+
+TEST(Summary, NeighboursThatCountAsOneWidenTheInterval) {
+  std::vector<double> samples;
+  for (int i = 0; i < 40; ++i) samples.push_back(i);
+  // Of 40 independent ones the 14th and the 27th, of 20 the 6th and the 15th, of 5 the first and
+  // last.
+  const auto ends = [&](double neighbours) {
+    const MedianInterval interval = median_interval(samples, neighbours);
+    return std::pair(interval.low, interval.high);
+  };
+  EXPECT_EQ(ends(1.0), std::pair(13.0, 26.0));
+  EXPECT_EQ(ends(2.0), std::pair(10.0, 29.0));
+  EXPECT_EQ(ends(8.0), std::pair(0.0, 39.0));
 }
 
 std::vector<double> noise(std::size_t count, std::uint64_t trial, double deviation = 0.03) {

@@ -27,6 +27,7 @@ std::vector<std::size_t> block_numbers(std::span<const std::int64_t> block) {
 // Every block in pieces of at least `length` samples.
 UnitLabels cut(const std::vector<std::size_t>& numbers, std::size_t length) {
   UnitLabels labels;
+  labels.pieces = true;
   labels.unit.reserve(numbers.size());
   for (std::size_t begin = 0; begin < numbers.size();) {
     std::size_t end = begin;
@@ -213,16 +214,13 @@ double small_sample_stretch(double units, double degrees, double confidence) {
   return student_quantile(p, degrees) / normal_quantile(p) * std::sqrt(units / (units - 1.0));
 }
 
-MedianInterval block_bootstrap(std::span<const double> samples, std::span<const std::int64_t> block,
-                               double confidence) {
-  ensure(confidence > 0.0 && confidence < 1.0, "confidence {}: must lie between 0 and 1",
-         confidence);
+MedianInterval block_bootstrap(std::span<const double> samples,
+                               std::span<const std::int64_t> block) {
   const UnitLabels labels = unit_labels(samples, block);
-  const double median = median_of(samples);
-  if (labels.count < 2) {
-    const auto [low, high] = std::minmax_element(samples.begin(), samples.end());
-    return {median, *low, *high};
+  if (labels.pieces && labels.count < static_cast<std::int32_t>(kFewUnits)) {
+    return median_interval(samples, 2.0 * correlation_length(samples));
   }
+  const double median = median_of(samples);
   const MedianResampler resampler(samples, labels);
   std::vector<std::int32_t> times(static_cast<std::size_t>(labels.count));
   std::vector<double> medians;
@@ -231,10 +229,11 @@ MedianInterval block_bootstrap(std::span<const double> samples, std::span<const 
     UnitDraw(replicate).draw(times);
     medians.push_back(resampler.median(times));
   }
-  const double tail = 50.0 * (1.0 - confidence), units = labels.count;
-  const double stretch = small_sample_stretch(units, units - 1.0, confidence);
-  const double low = std::min(percentile(medians, tail), median);
-  const double high = std::max(percentile(medians, 100.0 - tail), median);
+  constexpr double kConfidence = 0.95, kTail = 50.0 * (1.0 - kConfidence);
+  const double units = labels.count;
+  const double stretch = small_sample_stretch(units, units - 1.0, kConfidence);
+  const double low = std::min(percentile(medians, kTail), median);
+  const double high = std::max(percentile(medians, 100.0 - kTail), median);
   // Times are stretched as factors: with few units a difference would lead below zero.
   if (low > 0.0) {
     return {median, median * std::pow(low / median, stretch),

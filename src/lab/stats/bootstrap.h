@@ -8,6 +8,10 @@
 // medians from the median are stretched by Student's t over the normal quantile and by
 // sqrt(units / (units - 1)): drawing units instead of measuring new ones makes the spread that much
 // too small. tests/stats_test.cpp holds the coverage against simulated correlated series.
+//
+// Pieces of few blocks that are fewer than six are too few for that: two medians may be near each
+// other by chance, and Student's t of two stretches them to times that no machine has. The ranks of
+// the samples take their place, where twice as many neighbours as they are correlated count as one.
 
 #include <cstdint>
 #include <span>
@@ -25,6 +29,7 @@ namespace ridgeline {
 struct UnitLabels {
   std::vector<std::int32_t> unit;  // of each sample, from 0
   std::int32_t count = 0;
+  bool pieces = false;  // of blocks, not blocks
 };
 // Blocks are units. More than 200 blocks, or blocks shorter than twice the correlation, are joined
 // with their neighbours. Fewer than 6 are cut into pieces four times as long as the correlation, if

@@ -78,14 +78,17 @@ Summary summarise(std::span<const double> samples) {
   return summary;
 }
 
-MedianInterval median_interval(std::span<const double> samples) {
+MedianInterval median_interval(std::span<const double> samples, double neighbours) {
   ensure(!samples.empty(), "a median needs at least one sample");
+  ensure(neighbours >= 1.0, "{} samples that count as one", neighbours);
   std::vector<double> sorted(samples.begin(), samples.end());
   std::sort(sorted.begin(), sorted.end());
   const std::size_t n = sorted.size();
   const double median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
-  const std::size_t rank = enclosing_rank(n);
-  return {median, sorted[rank - 1], sorted[n - rank]};
+  const auto counting = static_cast<std::size_t>(static_cast<double>(n) / neighbours);
+  const auto before = static_cast<double>(enclosing_rank(counting) - 1);
+  const auto left_out = static_cast<std::size_t>(before * neighbours);
+  return {median, sorted[left_out], sorted[n - 1 - left_out]};
 }
 
 }  // namespace ridgeline

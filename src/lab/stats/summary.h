@@ -28,19 +28,21 @@ struct Interval {
 
 // The median and an interval that covers the true median with at least 95% confidence, from the
 // ranks of the samples (no distribution is assumed). With fewer than six samples no ranks reach
-// that, and the interval is the range of the samples. For samples that do not depend on each other.
+// that, and the interval is the range of the samples. Of samples that depend on their neighbours so
+// many count as one.
 struct MedianInterval {
   double median = 0.0, low = 0.0, high = 0.0;
 };
-[[nodiscard]] MedianInterval median_interval(std::span<const double> samples);
+[[nodiscard]] MedianInterval median_interval(std::span<const double> samples,
+                                             double neighbours = 1.0);
 
 // The median of all samples with a bootstrap interval that draws whole blocks: iterations of one
 // block share the machine's mood and are not independent. `block` gives each sample's block. With
 // fewer than six blocks, runs of neighbours longer than they are correlated take their place; where
-// even that leaves one alone the interval is the range of the samples. The same samples always give
-// the same interval. How it is made: bootstrap.h, docs/method-compare.md.
+// even those are fewer than six, the ranks of the samples do. Covers the true median with 95%
+// confidence; the same samples always give the same interval. How it is made: bootstrap.h,
+// docs/method-compare.md.
 [[nodiscard]] MedianInterval block_bootstrap(std::span<const double> samples,
-                                             std::span<const std::int64_t> block,
-                                             double confidence = 0.95);
+                                             std::span<const std::int64_t> block);
 
 }  // namespace ridgeline
