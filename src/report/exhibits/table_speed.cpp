@@ -85,7 +85,7 @@ Tables make_throughput(const ExhibitInput& input) {
   const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
   Table table = begin_table(input, "", "Throughput by network and executor", heads);
   table.caption += fmt::format(
-      " Samples a second from the median iteration with its 95% interval (bootstrap over blocks; "
+      " Samples a second from the median iteration with its 95% interval (over blocks; "
       "of trainings over the epochs after the first); {}. On a graphics processor iterations that "
       "are queued, as in training, count for the throughput, and iterations that are waited for "
       "one by one for the time of one.",
@@ -126,14 +126,14 @@ Tables make_iterations(const ExhibitInput& input) {
   table.caption +=
       " Wall time of every measured iteration, each waited for; none is left out. Warm-up and the "
       "first iteration are not among them.";
-  for (TableColumn column : std::vector<TableColumn>{
-           {"count", "", true, "Measured iterations"},
-           {"mean", "ms", true, "Of all measured iterations"},
-           {"deviation", "ms", true, "Standard deviation"},
-           {"min", "ms", true, "The fastest iteration"},
-           {"median", "ms", true, "With its 95% interval, by bootstrap over blocks"},
-           {"max", "ms", true, "The slowest iteration"},
-           {"deviation / mean", "%", true, "How much iterations scatter"}}) {
+  for (TableColumn column :
+       std::vector<TableColumn>{{"count", "", true, "Measured iterations"},
+                                {"mean", "ms", true, "Of all measured iterations"},
+                                {"deviation", "ms", true, "Standard deviation"},
+                                {"min", "ms", true, "The fastest iteration"},
+                                {"median", "ms", true, "With its 95% interval, over blocks"},
+                                {"max", "ms", true, "The slowest iteration"},
+                                {"deviation / mean", "%", true, "How much iterations scatter"}}) {
     table.columns.push_back(std::move(column));
   }
   for (const RunView* run : runs) {
