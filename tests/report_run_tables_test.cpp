@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/report_tables.h"
 
 namespace ridgeline::report {
@@ -219,6 +221,27 @@ TEST(ReportTables, CeilingsStandBesideTheDataSheet) {
   EXPECT_NEAR(value(tables[1], {"server", "memory"}, "share"), 80.0, 1e-9);
   EXPECT_NEAR(value(tables[2], {"server", "to device"}, "measured"), 50.0, 1e-9);
   EXPECT_NEAR(value(tables[3], {"desk", "fork-join"}, "measured"), 1.0, 1e-9);
+}
+
+TEST(ReportTables, TheRangeOfACeilingEndsAtTheRoof) {
+  const TempStore store("ceilings", [](Store& into) {
+    testing::write_report_machines(into);
+    std::vector<Ceiling> desk = into.ceilings("desk");
+    const auto memory = std::find_if(desk.begin(), desk.end(),
+                                     [](const Ceiling& each) { return each.subject == "memory"; });
+    Ceiling write = *memory;  // slower than reading in the middle, faster at best
+    write.path = "write";
+    write.value = 0.9 * memory->value;
+    write.high = 1.3 * memory->value;
+    desk.push_back(write);
+    into.replace_ceilings("desk", "cpu", desk);
+  });
+  const Table table = make(store.data(), "ceilings")[1];
+  EXPECT_NEAR(value(table, {"desk", "memory"}, "measured"), 18.0, 1e-9);
+  const Machine& desk = store.data().machines()[0];
+  const Cell& cell = row_of(table, {"desk", "memory"})[column_of(table, "measured")];
+  EXPECT_DOUBLE_EQ(cell.high.value() * 1e9,
+                   roofs_of(desk.ceilings, "cpu", 0).memory.back().bytes_per_second);
 }
 
 }  // namespace

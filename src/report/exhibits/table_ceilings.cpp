@@ -27,8 +27,8 @@ std::string subject_of(const Ceiling& ceiling) {
   return ceiling.path == "tensor" ? "tensor " + ceiling.subject : ceiling.subject;
 }
 
-// Of each subject the best path with the widest scope: what a roof is made of. Paths of tensor
-// cores that have names of their own are the parts of the one called "tensor".
+// Of each subject the path with the best repeat and the widest scope: what a roof is made of. Paths
+// of tensor cores that have names of their own are the parts of the one called "tensor".
 std::vector<Ceiling> best_of(const Machine& machine, const std::string& kind) {
   std::vector<Ceiling> best;
   for (const Ceiling& ceiling : machine.ceilings) {
@@ -41,7 +41,7 @@ std::vector<Ceiling> best_of(const Machine& machine, const std::string& kind) {
     });
     if (known == best.end()) {
       best.push_back(ceiling);
-    } else if ((ceiling.value > known->value) != shorter) {
+    } else if (shorter ? ceiling.value < known->value : ceiling.high > known->high) {
       *known = ceiling;
     }
   }
@@ -58,8 +58,9 @@ Tables make_ceilings(const ExhibitInput& input) {
   for (const Part& part : kParts) {
     Table table = begin_table(input, part.name, "Measured ceilings", {});
     table.caption =
-        "The fastest way of each kind, all cores or the whole device. The range is that of the "
-        "repeats of the measurement, not an interval of confidence.";
+        "The way of each kind that was fastest at best, all cores or the whole device. The range "
+        "is "
+        "that of the repeats of the measurement, not an interval of confidence.";
     table.columns = {{"machine", "", false, "Where it was measured"},
                      {"device", "", false, "Processor or graphics processor"},
                      {part.subject, "", false, "What was measured"},
