@@ -265,7 +265,7 @@ std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) 
                           note_of(*row.measured, "peer_version"));
     }
     if (const auto runtime = number_of(*row.measured, "runtime_memory_bytes")) {
-      text += fmt::format("beside the arenas, the driver, its libraries and others hold {} on {}\n",
+      text += fmt::format("beside our memory, the driver, its libraries and others hold {} on {}\n",
                           bytes_text(static_cast<std::int64_t>(*runtime)),
                           row.measured->subject.executor.device);
     }

@@ -19,7 +19,7 @@ constexpr std::array kNumberNames = {
     RegisteredName{"planned_bytes", "B", "Device memory that the plan takes"},
     RegisteredName{"peak_memory_bytes", "B", "Most memory in use on the device, as measured"},
     RegisteredName{"runtime_memory_bytes", "B",
-                   "Taken on the device beside our arenas: driver, libraries, other programs"},
+                   "Taken on the device beside our allocations: driver, libraries, other programs"},
     RegisteredName{"setup_seconds", "s", "Building graph, plan and session"},
     RegisteredName{"autotune_seconds", "s", "Of the setup, timing kernels to choose from"},
     RegisteredName{"compile_seconds", "s", "Compiling or capturing before the first iteration"},

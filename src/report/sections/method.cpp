@@ -135,9 +135,9 @@ Sentence interval_sentence() {
       "Times are medians. Intervals in brackets hold the true value with 95% confidence, by a "
       "bootstrap of {} replicates over blocks or, where samples are few, by their ranks; and with "
       "99% where two runs are compared. Faster and slower mean that the interval lies on one side "
-      "of 1 and that the ratio is beyond {}; "
-      "where neither is shown the answer is undecided. Samples too few for an interval decide only "
-      "where every one of one run takes less than half of the time of any of the other.",
+      "of 1 and that the ratio is beyond {}; where neither is shown the answer is undecided. "
+      "Samples too few for an interval decide only where every one of one run takes less than half "
+      "of the time of any of the other.",
       count_text(kReplicates), limit_text(VerdictOptions{}.margin)));
   return text;
 }
