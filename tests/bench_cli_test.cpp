@@ -199,12 +199,13 @@ TEST_F(BenchCli, TheLoaderBringsABatchToEveryIteration) {
   EXPECT_EQ(results[1].at("data_samples"), 80);
   EXPECT_TRUE(results[0].at("data_wait_ms").is_number());
   EXPECT_TRUE(results[0].at("upload_ms").is_number());
-  EXPECT_EQ(results[0].at("variant"), "loader");
+  EXPECT_EQ(results[0].at("loader"), true);
   const Outcome full =
       run("bench mlp --batch full --samples 24 --image 1x8x8 --json --warmup 1 "
           "--iterations 2");
   ASSERT_EQ(full.code, 0) << full.err;
   EXPECT_EQ(Json::parse(full.out).at("results")[0].at("batch"), 24);
+  EXPECT_EQ(Json::parse(full.out).at("results")[0].at("full_batch"), true);
 }
 
 TEST_F(BenchCli, InferenceTellsLatencyAndThroughput) {
@@ -290,9 +291,7 @@ TEST_F(BenchCli, TwoAtOnceOnOneStoreLoseNothing) {
   ASSERT_EQ(second.code, 0) << second.err;
   const Store opened = store();
   for (const char* label : {"one", "two"}) {
-    RunFilter filter;
-    filter.label = label;
-    const std::vector<RunRecord> runs = opened.runs(filter);
+    const std::vector<RunRecord> runs = opened.runs({{"label", label}});
     ASSERT_EQ(runs.size(), 2U) << label;
     for (const RunRecord& run : runs) EXPECT_EQ(measured(opened.samples(run.id)), 12U);
   }

@@ -304,8 +304,9 @@ TEST(BoardNames, FoldersOfCandidatesDiffer) {
   Subject one;
   one.work.model = "mlp";
   one.work.batch = 64;
-  one.work.image = "1x28x28";
-  one.executor = {"cudnn", "cuda:0", 2, ""};
+  one.work.image = {1, 28, 28};
+  one.executor.backend = "cudnn";
+  one.executor.device = "cuda:0";
   Subject adam = one;
   adam.work.optimizer = "adam";
   EXPECT_EQ(board_names(std::vector<Subject>{one, adam}),

@@ -127,7 +127,7 @@ TEST_F(Cli, ValuesOutOfRangeAreRefused) {
   expect_refused("train mlp --lr -0.1", {"--lr -0.1"});
   expect_refused("train mlp --weight-decay -1", {"--weight-decay -1"});
   expect_refused("train mlp --momentum 1.5", {"--momentum 1.5"});
-  expect_refused("train mlp --nesterov", {"--momentum"});
+  expect_refused("train mlp --nesterov --momentum 0", {"--momentum"});
   expect_refused("train mlp --threads -1", {"--threads -1"});
   expect_refused("train mlp --seed -1", {"--seed -1"});
   expect_refused("train mlp --limit 0", {"--limit 0"});

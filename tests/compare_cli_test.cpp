@@ -5,10 +5,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/philox.h"
 #include "lab/compare/stored.h"
+#include "lab/store/identity_fields.h"
 #include "lab/store/store.h"
 #include "support/program.h"
+#include "support/vary_identity.h"
 
 namespace ridgeline {
 namespace {
@@ -47,9 +50,11 @@ class CompareCli : public ::testing::Test {
     run.command = "bench";
     run.work.model = "mnist_cnn";
     run.work.batch = 64;
-    run.work.image = "1x28x28";
+    run.work.image = {1, 28, 28};
     run.work.classes = 10;
-    run.executor = {backend, "cpu", 2, ""};
+    run.executor.backend = backend;
+    run.executor.device = "cpu";
+    run.executor.threads = 2;
     run.started = "2026-01-01T00:00:00Z";
     return run;
   }
@@ -190,6 +195,60 @@ TEST_F(CompareCli, UnlikeWorkIsRefusedUnlessForced) {
   EXPECT_FALSE(json["warnings"].empty());
 }
 
+// Whatever the field: unlike work is refused by its name, unlike executors are what is compared.
+TEST_F(CompareCli, EveryFieldOfTheIdentityIsTold) {
+  const RunRecord usual = store_->run(std::to_string(add(record("native"), 0.010)));
+  for (const IdentityField& field : identity_fields()) {
+    SCOPED_TRACE(field.name);
+    RunRecord changed = record("native");
+    testing::vary(changed, field.name);
+    changed = store_->run(std::to_string(add(changed, 0.011)));
+    EXPECT_FALSE(repeats(usual, changed));
+    if (field.of_work) {
+      try {
+        (void)compare_runs(*store_, usual, changed, {}, false);
+        ADD_FAILURE() << "was compared";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find(fmt::format("({}: ", field.label)),
+                  std::string::npos)
+            << error.what();
+      }
+      continue;
+    }
+    const RunComparison comparison = compare_runs(*store_, usual, changed, {}, false);
+    EXPECT_TRUE(comparison.work.empty());
+    ASSERT_EQ(comparison.executor.size(), 1U);
+    EXPECT_EQ(comparison.executor[0].field, field.label);
+    EXPECT_NE(comparison.executor[0].a, comparison.executor[0].b);
+  }
+}
+
+TEST_F(CompareCli, HowTheExecutorsDifferIsShown) {
+  RunRecord run_a = record("native");
+  run_a.group = "one-call";
+  add(run_a, 0.010);
+  run_a.executor.threads = 4;
+  run_a.executor.recompute = true;
+  run_a.executor.disabled_passes = {"fusion"};
+  add(run_a, 0.012, 0.5);
+  const Outcome text = run("compare 1 2");
+  EXPECT_EQ(text.code, 3) << text.err;
+  for (const char* words :
+       {"native on cpu, 4 threads, recompute, without fusion",
+        "the executors differ: threads: 2 against 4; recompute: no against yes; "
+        "passes off: none against fusion"}) {
+    EXPECT_NE(text.out.find(words), std::string::npos) << words << text.out;
+  }
+  const Json json = Json::parse(run("compare 1 2 --json").out);
+  EXPECT_EQ(json["executors_differ"].size(), 3U);
+  EXPECT_EQ(json["a"]["recompute"], false);
+  EXPECT_EQ(json["b"]["disabled_passes"], Json({"fusion"}));
+  const Outcome all = run("compare --all last");
+  EXPECT_NE(all.out.find("2: native on cpu, 4 threads, recompute, without fusion"),
+            std::string::npos)
+      << all.out;
+}
+
 TEST_F(CompareCli, RepetitionsGiveTheNoiseFloor) {
   // Runs of the same thing that differ by some percent: 4% between two of them prove nothing.
   for (const double seconds : {0.0100, 0.0104, 0.0097, 0.0102, 0.0099}) {
@@ -203,7 +262,7 @@ TEST_F(CompareCli, RepetitionsGiveTheNoiseFloor) {
   EXPECT_EQ(careful.floor->runs, 5);
   EXPECT_EQ(careful.result.verdict, Verdict::undecided);
   EXPECT_TRUE(careful.result.between_runs);
-  // Two runs that nobody has repeated: told, not hidden.
+  // Two runs without repetitions: told, not hidden.
   RunRecord alone = record("reference");
   add(alone, 0.1);
   alone.executor.threads = 1;

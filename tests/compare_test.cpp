@@ -9,6 +9,8 @@
 #include "lab/compare/alike.h"
 #include "lab/compare/gap.h"
 #include "lab/compare/verdict.h"
+#include "lab/store/identity_fields.h"
+#include "support/vary_identity.h"
 
 namespace ridgeline {
 namespace {
@@ -250,23 +252,51 @@ TEST(Verdict, ConstantTimesAreTheSame) {
   EXPECT_NEAR(result.high, 1.0, 1e-12);
 }
 
-TEST(Alike, EveryFieldOfTheWorkCounts) {
-  Work work;
-  work.model = "mlp";
-  EXPECT_TRUE(differences(work, work).empty());
-  Work other = work;
-  other.batch = 128;
-  other.precision = "bf16";
-  const auto found = differences(work, other);
-  ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].text(), "batch: 0 against 128");
-  EXPECT_EQ(found[1].text(), "precision: fp32 against bf16");
-  for (std::string Work::*field :
-       {&Work::kind, &Work::model, &Work::settings, &Work::image, &Work::precision,
-        &Work::optimizer, &Work::data, &Work::normalisation, &Work::variant}) {
-    Work changed = work;
-    changed.*field = "other";
-    EXPECT_EQ(differences(work, changed).size(), 1U);
+TEST(Alike, DifferencesAreNamedByTheirLabels) {
+  RunRecord run;
+  run.work.model = "mlp";
+  run.work.batch = 64;
+  EXPECT_TRUE(work_differences(run, run).empty());
+  EXPECT_TRUE(executor_differences(run, run).empty());
+  RunRecord other = run;
+  other.work.batch = 128;
+  other.work.precision = "bf16";
+  other.work.loader = true;
+  other.executor.threads = 4;
+  EXPECT_EQ(differences_text(work_differences(run, other)),
+            "batch: 64 against 128; precision: fp32 against bf16; batches through the loader: no "
+            "against yes");
+  EXPECT_EQ(differences_text(executor_differences(run, other)), "threads: none against 4");
+}
+
+// Options of a training that were not told apart once.
+TEST(Alike, RunsWithOtherOptionsAreNoRepetitions) {
+  RunRecord run;
+  run.work.model = "mlp";
+  run.work.epochs = 3;
+  run.executor.backend = "native";
+  EXPECT_TRUE(repeats(run, run));
+  std::vector<RunRecord> others(5, run);
+  others[0].executor.recompute = true;
+  others[1].executor.disabled_passes = {"fusion"};
+  others[2].work.init = "he";
+  others[3].work.augment = "flip";
+  others[4].work.epochs = 4;
+  for (const RunRecord& other : others) EXPECT_FALSE(repeats(run, other));
+  EXPECT_EQ(differences_text(work_differences(run, others[2])),
+            "initial weights: pytorch against he");
+}
+
+// Nothing of a run can be changed without its being told.
+TEST(Alike, EveryFieldOfTheIdentityCounts) {
+  const RunRecord run;
+  for (const IdentityField& field : identity_fields()) {
+    RunRecord other = run;
+    testing::vary(other, field.name);
+    const auto work = work_differences(run, other), executor = executor_differences(run, other);
+    EXPECT_EQ(work.size(), field.of_work ? 1U : 0U) << field.name;
+    EXPECT_EQ(executor.size(), field.of_work ? 0U : 1U) << field.name;
+    EXPECT_FALSE(repeats(run, other)) << field.name;
   }
 }
 

@@ -1,4 +1,4 @@
-// Two plans held against each other op by op: nothing lost, nothing counted twice.
+// Two plans compared op by op: nothing lost, nothing counted twice.
 
 #include "lab/profile/difference.h"
 
@@ -35,7 +35,7 @@ StepTime reorder(const char* layer, double seconds) {
 DifferenceSide side(const char* name, std::vector<StepTime> steps, std::optional<double> seconds) {
   DifferenceSide made;
   made.name = name;
-  made.work.batch = 64;
+  made.run.work.batch = 64;
   made.steps = std::move(steps);
   made.seconds = seconds;
   return made;
@@ -171,7 +171,7 @@ TEST(Difference, RowsByOpAndByLayerAndTheTopAddUpToo) {
 TEST(Difference, UnlikeWorkIsRefusedAndForcedBatchesAreComparedByTheSample) {
   DifferenceSide a = side("A", {step("forward linear l", 64.0)}, 64.0);
   DifferenceSide b = side("B", {step("forward linear l", 64.0)}, 64.0);
-  b.work.batch = 128;
+  b.run.work.batch = 128;
   EXPECT_THROW((void)step_difference(a, b, {}), Error);
   const StepDifference difference = step_difference(a, b, {.force = true});
   EXPECT_TRUE(difference.per_sample);
@@ -218,7 +218,7 @@ class DifferenceOfPlans : public testing::Test {
     }
     DifferenceSide made;
     made.name = backend;
-    made.work.batch = spec.batch;
+    made.run.work.batch = spec.batch;
     made.steps = step_times(plan, *cpu_, seconds);
     made.seconds = 4.0;
     return made;

@@ -89,8 +89,9 @@ const std::string kTraining =
 
 TEST_F(LabCli, ATrainingTellsWhenItsTargetWasReached) {
   ASSERT_EQ(run(kTraining + "--target-accuracy 1%").code, 0);
-  const std::map<std::string, double> numbers = store().run("last").numbers;
-  EXPECT_EQ(numbers.at("target_accuracy"), 0.01);
+  const RunRecord last = store().run("last");
+  const std::map<std::string, double>& numbers = last.numbers;
+  EXPECT_EQ(last.work.target_accuracy, 0.01);
   EXPECT_EQ(numbers.at("target_epoch"), 1.0);
   EXPECT_GT(numbers.at("target_seconds"), 0.0);
   EXPECT_GT(numbers.at("target_total_seconds"), numbers.at("target_seconds"));

@@ -38,7 +38,7 @@ TEST(PeerNames, TakeOptionsBehindAPlus) {
   const PeerName name = parse_peer("torch-cuda+amp+channels_last");
   EXPECT_EQ(name.backend(), "torch-cuda");
   EXPECT_EQ(name.text(), "torch-cuda+channels_last+amp");
-  EXPECT_EQ(name.options_text(), "channels_last,amp");
+  EXPECT_EQ(name.options, (std::vector<std::string>{"channels_last", "amp"}));
   EXPECT_TRUE(name.has("amp"));
   EXPECT_FALSE(name.has("compile"));
   EXPECT_EQ(parse_peer("torch-cpu+eager").text(), "torch-cpu");
@@ -57,6 +57,18 @@ TEST(PeerNames, RefuseWhatIsUnknownWithTheKnownOnes) {
 TEST(PeerNames, AreToldFromBackends) {
   EXPECT_TRUE(is_peer("torch-cpu+channels_last") && is_peer("numpy") && is_peer("torch-gpu"));
   EXPECT_FALSE(is_peer("native") || is_peer("auto") || is_peer("cuda") || is_peer(""));
+}
+
+TEST(PeerNames, TellWhatAPeerDoesNotCompute) {
+  const PeerInfo& numba = *parse_peer("numba-cpu").info;
+  EXPECT_EQ(numba.refuse("mlp"), "");
+  // No part of a name is taken for the whole.
+  EXPECT_EQ(numba.refuse("mnist"), "numba-cpu computes mnist_cnn and mlp only");
+  EXPECT_EQ(numba.refuse(Precision::bf16), "numba-cpu computes in fp32");
+  const PeerInfo& torch = *parse_peer("torch-cpu+compile").info;
+  EXPECT_EQ(torch.refuse("densenet201"), "");
+  EXPECT_EQ(torch.refuse(Precision::bf16), "");
+  EXPECT_EQ(torch.refuse(Precision::fp16), "torch-cpu computes in fp32 and bf16");
 }
 
 TEST(PeerParity, HoldsWithinRoundingAndFlagsWhatDiffers) {
@@ -368,14 +380,15 @@ TEST_F(SlowPeerAlone, WritesAFileForTheStore) {
   const std::string said((std::istreambuf_iterator<char>(messages)), {});
   EXPECT_TRUE(has(said, "numpy mnist_cnn, batch 8: n/a: numpy computes mlp"));
   const auto document = nlohmann::json::parse(std::ifstream(out));
-  EXPECT_EQ(document.at("ridgeline_import"), 1);
+  EXPECT_EQ(document.at("ridgeline_import"), 2);
   EXPECT_FALSE(document.at("environment").at("cpu").get<std::string>().empty());
   ASSERT_EQ(document.at("runs").size(), 2u);
   const auto& run = document.at("runs")[1];
   EXPECT_EQ(run.at("environment"), document.at("environment").at("key"));
-  EXPECT_EQ(run.at("work").at("settings"), "hidden=12");
+  EXPECT_EQ(run.at("work").at("settings").at("hidden"), "12");
   EXPECT_EQ(run.at("work").at("batch"), 16);
-  EXPECT_EQ(run.at("work").at("optimizer"), "sgd momentum 0.9");
+  EXPECT_EQ(run.at("work").at("optimizer"), "sgd");
+  EXPECT_EQ(run.at("work").at("momentum"), 0.9);
   EXPECT_EQ(run.at("executor").at("backend"), "numpy");
   ASSERT_EQ(run.at("samples").size(), 13u);
   EXPECT_EQ(run.at("samples")[1].at("kind"), "warmup");

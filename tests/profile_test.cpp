@@ -299,7 +299,7 @@ std::unique_ptr<MeasuredStep> step_with(const std::string& backend, bool loader 
   config.step.optimizer = SgdAttributes{.momentum = 0.9};
   config.work.model = "mnist_cnn";
   config.work.batch = 4;
-  config.executor = {backend, "cpu", thread_count(), ""};
+  config.executor = {.backend = backend, .device = "cpu", .threads = thread_count()};
   config.request.backend = backend;
   config.device = make_cpu_device();
   config.data = std::make_shared<Dataset>(make_synthetic({.channels = 1,

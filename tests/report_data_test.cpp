@@ -76,6 +76,7 @@ TEST_F(ReportData, ATrainingsRateLeavesItsFirstEpochOut) {
   RunRecord run = example_run();
   run.command = "train";
   run.work.batch = 10;
+  run.work.learning_rate = 0.1;
   const RunId id = store.begin(run);
   std::vector<EpochRecord> epochs(3);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -84,7 +85,7 @@ TEST_F(ReportData, ATrainingsRateLeavesItsFirstEpochOut) {
     epochs[i].seconds = i == 0 ? 9.0 : 2.0;
   }
   store.add(id, epochs);
-  store.finish(id, RunStatus::complete, "", {{"learning_rate", 0.1}}, {});
+  store.finish(id, RunStatus::complete, "", {}, {});
   const Data data(store);
   const RunView* view = data.find(id);
   EXPECT_DOUBLE_EQ(view->rate->value, 500.0);
@@ -159,19 +160,50 @@ TEST_F(ReportData, AStudyHasTheRunsOfItsItemsThatAreDone) {
 
 TEST_F(ReportData, AxesAreReadFromWorkExecutorAndSettings) {
   RunView view;
-  view.run.work.settings = "activation=gelu,depth=3,hidden=64";
+  view.run.work.settings = {{"activation", "gelu"}, {"depth", "3"}, {"filters", "8,16"}};
   view.run.work.batch = 32;
   view.run.executor.backend = "cudnn";
-  view.run.executor.device = "cuda:0";
-  view.run.work.precision = "bf16";
   EXPECT_EQ(view.word("activation"), "gelu");
   EXPECT_EQ(view.number("depth"), 3.0);
   EXPECT_FALSE(view.number("activation").has_value());
+  EXPECT_EQ(view.word("filters"), "8,16");
+  EXPECT_FALSE(view.number("filters").has_value());
   EXPECT_EQ(view.word("dep"), "");
   EXPECT_EQ(view.word("batch"), "32");
+  EXPECT_EQ(view.word("backend"), "cudnn");
+  EXPECT_EQ(view.number("momentum"), 0.0);
+  EXPECT_EQ(view.word("learning_rate"), "");
+  // One batch on the device is no data set.
+  EXPECT_FALSE(view.number("samples").has_value());
+  view.run.work.data_samples = 6000;
+  EXPECT_EQ(view.number("samples"), 6000.0);
+  // Epochs that were done, not those that were asked for.
+  view.run.work.epochs = 10;
+  view.epochs.resize(2);
+  EXPECT_EQ(view.number("epochs"), 2.0);
+  view.run.numbers["parameters"] = 1e6;
+  EXPECT_EQ(view.word("parameters"), "1000000");
+}
+
+TEST_F(ReportData, ExecutorsAreNamedByBackendDevicePrecisionAndOptions) {
+  RunView view;
+  view.run.executor.backend = "cudnn";
+  view.run.executor.device = "cuda:0";
+  view.run.work.precision = "bf16";
   EXPECT_EQ(view.executor(), "cudnn on cuda:0 in bf16");
-  view.run.executor = {"torch-cuda", "cuda:0", 4, "channels_last"};
+  view.run.executor.recompute = true;
+  view.run.executor.disabled_passes = {"fusion", "slices"};
+  EXPECT_EQ(view.executor(), "cudnn on cuda:0 in bf16 (recompute, without fusion, slices)");
+  EXPECT_EQ(view.executor("4 threads"),
+            "cudnn on cuda:0 in bf16 (recompute, without fusion, slices, 4 threads)");
+  // A peer's name tells the device; a hyphen does not make a peer.
+  view.run.executor = {};
+  view.run.executor.backend = "torch-cuda";
+  view.run.executor.device = "cuda:0";
+  view.run.executor.modes = {"channels_last"};
   EXPECT_EQ(view.executor(), "torch-cuda in bf16 (channels_last)");
+  view.run.executor.backend = "my-backend";
+  EXPECT_EQ(view.executor(), "my-backend on cuda:0 in bf16 (channels_last)");
 }
 
 }  // namespace

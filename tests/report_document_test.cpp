@@ -358,7 +358,7 @@ TEST_F(ReportDocument, HostileNamesStayPlainText) {
   run.environment = "k";
   run.model = name;
   run.backend = name;
-  run.options = name;
+  run.modes = {name};
   testing::write_report_bench(*store_, run);
   const Document made = document();
   expect_sound(made, *data_);

@@ -65,7 +65,7 @@ TEST_F(ReportFigureRows, PartsOfAnIterationAddUpToIt) {
   const std::map<double, double> totals = sums(figure);
   EXPECT_NEAR(totals.at(0.0), 1.0, 1e-12);
   EXPECT_NEAR(totals.at(1.0), 0.2, 1e-12);
-  // Nobody waited for data.
+  // No run waited for data.
   EXPECT_EQ(figure.series.size(), 5U);
   EXPECT_DOUBLE_EQ(figure.series[0].points[0].y, 0.9);
 }
@@ -108,8 +108,8 @@ TEST_F(ReportFigureRows, MemoryIsPlannedBesideMeasured) {
   ASSERT_EQ(figures.size(), 2U);
   const Figure& figure = figures[0];
   ASSERT_EQ(figure.x.categories.size(), 4U);
-  EXPECT_EQ(figure.x.categories[0], "planned: native, desk");
-  EXPECT_EQ(figure.x.categories[1], "measured: native, desk");
+  EXPECT_EQ(figure.x.categories[0], "planned: native, on desk");
+  EXPECT_EQ(figure.x.categories[1], "measured: native, on desk");
   EXPECT_EQ(figure.y.unit, "MiB");
   const double planned = 1'300'264.0 + 56'000.0 * 64.0;
   const double mib = 1024.0 * 1024.0;
@@ -205,7 +205,7 @@ TEST_F(ReportFigureRows, OnlySensorsThatWereReadAreDrawn) {
               by_title.contains("Memory in use") && by_title.contains("Memory controller"));
   const Figure& power = by_title.at("Power");
   ASSERT_EQ(power.series.size(), 1U);
-  EXPECT_EQ(power.series[0].name, "auto on cuda:0, server, GPU");
+  EXPECT_EQ(power.series[0].name, "auto on cuda:0, on server, GPU");
   EXPECT_EQ(power.y.unit, "W");
   ASSERT_EQ(power.series[0].points.size(), 20U);
   EXPECT_EQ(power.series[0].points[0].y, 300.0);
@@ -216,7 +216,7 @@ TEST_F(ReportFigureRows, OnlySensorsThatWereReadAreDrawn) {
   EXPECT_EQ(temperature.series.size(), 1U);
   EXPECT_TRUE(std::any_of(
       temperature.notes.begin(), temperature.notes.end(),
-      [](const std::string& note) { return note == "n/a: no such sensor (native, desk)."; }));
+      [](const std::string& note) { return note == "n/a: no such sensor (native, on desk)."; }));
 }
 
 TEST_F(ReportFigureRows, EveryIterationIsDrawnAndExtremesAreKept) {
@@ -246,7 +246,7 @@ TEST_F(ReportFigureRows, ManySamplesGiveSmallFigures) {
   testing::write_report_machines(*store_);
   for (int i = 0; i < 8; ++i) {
     ReportRun run;
-    run.options = "variant " + std::to_string(i);
+    run.modes = {"mode " + std::to_string(i)};
     run.count = 22 * 228;
     testing::write_report_bench(*store_, run);
   }
@@ -304,14 +304,14 @@ TEST(ReportThinning, ShortSpansAreJoinedAndLongOnesStay) {
 
 TEST_F(ReportFigureRows, NetworksAreConnectedAndHaveAllTheirLayers) {
   testing::write_report_machines(*store_);
-  // As torchvision's modules count, with additions, concatenations and flatten.
+  // As torchvision's modules count, with additions, concatenations and flatten, without dropout.
   const std::map<std::string, int> layers = {
-      {"mlp", 4},        {"mnist_cnn", 10},     {"resnet18", 69},    {"squeezenet1_1", 66},
-      {"resnet50", 175}, {"mobilenet_v2", 153}, {"densenet121", 427}};
+      {"mlp", 4},        {"mnist_cnn", 10},     {"resnet18", 69},    {"squeezenet1_1", 65},
+      {"resnet50", 175}, {"mobilenet_v2", 152}, {"densenet121", 427}};
   for (const auto& [model, count] : layers) {
     ReportRun run;
     run.model = model;
-    if (count > 10) run.image = "3x64x64";
+    if (count > 10) run.image = {3, 64, 64};
     testing::write_report_bench(*store_, run);
   }
   const Data data(*store_);
@@ -354,7 +354,7 @@ TEST_F(ReportFigureRows, ConcatenationsAndAdditionsHaveTwoInputs) {
   testing::write_report_machines(*store_);
   ReportRun run;
   run.model = "squeezenet1_1";
-  run.image = "3x64x64";
+  run.image = {3, 64, 64};
   testing::write_report_bench(*store_, run);
   const Data data(*store_);
   const Figure figure = make(data, "network").at(0);
@@ -367,16 +367,46 @@ TEST_F(ReportFigureRows, ConcatenationsAndAdditionsHaveTwoInputs) {
   EXPECT_EQ(inputs["features.0"], (std::set<std::string>{"input"}));
 }
 
-TEST_F(ReportFigureRows, UnknownNetworksHaveNoDiagram) {
+TEST_F(ReportFigureRows, NetworksWithoutAReadableDescriptionHaveNoDiagram) {
   testing::write_report_machines(*store_);
   ReportRun run;
   run.model = "<b>their own</b>";
   testing::write_report_bench(*store_, run);
-  run.model = "mlp";
-  run.settings = "depth=none";
-  testing::write_report_bench(*store_, run);
+  const std::string node =
+      R"({"layer":"fc","op":"linear","title":"linear","output":[10],"flops":1,"statistics":false,)";
+  for (const std::string& description :
+       {std::string("no JSON"), std::string("{}"), std::string(R"({"input":"large","nodes":[]})"),
+        R"({"input":[1,2,2],"nodes":[)" + node + R"("inputs":[0]}]})",  // reads itself
+        R"({"input":[1,2,2],"nodes":[)" + node + R"("inputs":[-2]}]})",
+        R"({"input":[1,2,2],"nodes":[)" + node + R"("inputs":"image"}]})"}) {
+    store_->add(NetworkRecord{.key = description, .description = description});
+    run.change = [&](RunRecord& record) {
+      record.network = description;
+      record.work.classes = static_cast<std::int64_t>(description.size());  // none repeats another
+    };
+    testing::write_report_bench(*store_, run);
+  }
   const Data data(*store_);
   EXPECT_TRUE(make(data, "network").empty());
+}
+
+TEST_F(ReportFigureRows, ANetworkOfTheirOwnIsDrawnAsItIsDescribed) {
+  testing::write_report_machines(*store_);
+  store_->add(NetworkRecord{.key = "own", .description = R"({"input":[3,8,8],"nodes":[
+      {"layer":"a","op":"conv2d","title":"conv2d 3x3","inputs":[-1],"output":[4,8,8],"flops":300,
+       "statistics":false},
+      {"layer":"b","op":"add","title":"add","inputs":[0,-1],"output":[4,8,8],"flops":100,
+       "statistics":false}]})"});
+  ReportRun run;
+  run.model = "own";
+  run.change = [](RunRecord& record) { record.network = "own"; };
+  testing::write_report_bench(*store_, run);
+  const Data data(*store_);
+  const Figure figure = make(data, "network").at(0);
+  ASSERT_EQ(figure.nodes.size(), 3U);
+  EXPECT_EQ(figure.nodes[1].title, "a: conv2d 3x3");
+  EXPECT_EQ(figure.nodes[1].detail, "4x8x8 · 300 FLOP · 75.0%");
+  EXPECT_EQ(figure.edges.size(), 3U);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST_F(ReportFigures, AllAreWholeAndNotTooFull) {
       EXPECT_TRUE(figure.title.starts_with("The study's title"));
       EXPECT_FALSE(figure.caption.empty());
       EXPECT_FALSE(figure.empty());
-      EXPECT_EQ(figure.runs.empty(), kind.name == "network");
+      EXPECT_FALSE(figure.runs.empty());
       std::size_t drawn = 0;
       for (const Series& series : figure.series) {
         drawn += series.style != SeriesStyle::roof;
@@ -128,10 +128,11 @@ TEST_F(ReportFigures, BarsAreTheRatesOfTheData) {
   EXPECT_EQ(figure.x.categories, (std::vector<std::string>{"mlp", "mnist_cnn", "resnet18"}));
   EXPECT_TRUE(figure.y.logarithmic);
   ASSERT_EQ(figure.series.size(), 4U);
-  EXPECT_EQ(ys(series_named(figure, "native, desk")), (std::vector<double>{64e3, 6400.0, 128.0}));
+  EXPECT_EQ(ys(series_named(figure, "native, on desk")),
+            (std::vector<double>{64e3, 6400.0, 128.0}));
   for (const RunView* run : runs_of(data, {"speed"})) {
     const Series& series =
-        series_named(figure, run->executor() + ", " + data.machine_of(*run).name);
+        series_named(figure, run->executor() + ", on " + data.machine_of(*run).name);
     const auto category =
         std::find(figure.x.categories.begin(), figure.x.categories.end(), run->run.work.model) -
         figure.x.categories.begin();
@@ -159,7 +160,7 @@ TEST_F(ReportFigures, InferenceStandsApartFromTraining) {
 TEST_F(ReportFigures, UnlikeWorkHasNamesOfItsOwn) {
   testing::write_report_machines(*store_);
   for (const std::int64_t batch : {32, 64}) {
-    for (const std::string image : {"1x28x28", "1x32x32"}) {
+    for (const ImageShape image : {ImageShape{1, 28, 28}, ImageShape{1, 32, 32}}) {
       ReportRun run;
       run.batch = batch;
       run.image = image;
@@ -172,8 +173,9 @@ TEST_F(ReportFigures, UnlikeWorkHasNamesOfItsOwn) {
   std::set<std::string> names;
   for (const Series& series : figures[0].series) names.insert(series.name);
   EXPECT_EQ(names,
-            (std::set<std::string>{"native, batch 32, 1x28x28", "native, batch 32, 1x32x32",
-                                   "native, batch 64, 1x28x28", "native, batch 64, 1x32x32"}));
+            (std::set<std::string>{
+                "native, inputs of 1x28x28, batch 32", "native, inputs of 1x32x32, batch 32",
+                "native, inputs of 1x28x28, batch 64", "native, inputs of 1x32x32, batch 64"}));
 }
 
 TEST_F(ReportFigures, OfRepeatedRunsTheNewestIsShown) {
@@ -192,7 +194,7 @@ TEST_F(ReportFigures, MoreThanTwelveSeriesBecomeSeveralFigures) {
   testing::write_report_machines(*store_);
   for (int i = 0; i < 15; ++i) {
     ReportRun run;
-    run.options = "variant " + std::to_string(i);
+    run.modes = {"mode " + std::to_string(i)};
     testing::write_report_bench(*store_, run);
   }
   const Data data(*store_);
@@ -212,7 +214,7 @@ TEST_F(ReportFigures, BatchSweepsRunFromTheSmallestBatchOn) {
   const std::vector<Figure> figures = make(data, "batch-sweep", runs_of(data, {"sweep"}));
   ASSERT_EQ(figures.size(), 1U);
   EXPECT_TRUE(figures[0].x.logarithmic);
-  const Series& desk = series_named(figures[0], "native, desk");
+  const Series& desk = series_named(figures[0], "native, on desk");
   ASSERT_EQ(desk.points.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
     const double batch = 32.0 * std::pow(2.0, static_cast<double>(i));
@@ -235,7 +237,7 @@ TEST_F(ReportFigures, PointsUnderTheRoofsAreThoseOfTheData) {
     const std::optional<RooflinePoint> point = data.point(*run);
     if (!point) continue;
     const Series& series =
-        series_named(figure, run->executor() + ", " + data.machine_of(*run).name);
+        series_named(figure, run->executor() + ", on " + data.machine_of(*run).name);
     EXPECT_EQ(series.group, data.machine_of(*run).name + ", " + run->run.executor.device);
     const auto found =
         std::find_if(series.points.begin(), series.points.end(),
@@ -302,7 +304,7 @@ TEST_F(ReportFigures, BatchesAreTrajectories) {
   testing::write_report_store(*store_);
   const Data data(*store_);
   const Figure figure = make(data, "roofline-batches", runs_of(data, {"sweep"})).at(0);
-  const Series& series = series_named(figure, "native, desk");
+  const Series& series = series_named(figure, "native, on desk");
   EXPECT_EQ(series.style, SeriesStyle::line_points);
   std::vector<std::string> labels;
   for (const Point& point : series.points) labels.push_back(point.label);
@@ -314,7 +316,7 @@ TEST_F(ReportFigures, EpochsAreDrawnOneByOne) {
   testing::write_report_store(*store_);
   const Data data(*store_);
   const std::vector<const RunView*> runs = runs_of(data, {"training"});
-  const std::string name = "native, rate 0.01, desk";
+  const std::string name = "native, learning rate 0.01, on desk";
   const auto drawn = [&](const char* kind) {
     return ys(series_named(make(data, kind, runs).at(0), name));
   };
@@ -339,7 +341,7 @@ TEST_F(ReportFigures, SweepsHoldAllElseEqual) {
   EXPECT_EQ(figures[0].title, "Throughput by learning rate");
   EXPECT_EQ(figures[1].title, "Test accuracy by learning rate");
   const Series& gpu = figures[1].series.at(1);
-  EXPECT_EQ(gpu.name, "auto, cuda:0, server");
+  EXPECT_EQ(gpu.name, "auto on cuda:0, on server");
   ASSERT_EQ(gpu.points.size(), 2U);
   EXPECT_EQ(gpu.points[0].x, 0.01);
   EXPECT_EQ(gpu.points[1].x, 0.1);
@@ -348,16 +350,15 @@ TEST_F(ReportFigures, SweepsHoldAllElseEqual) {
 
 TEST_F(ReportFigures, WordsAlongAnAxisAreCategories) {
   testing::write_report_machines(*store_);
-  for (const char* settings : {"", "activation=tanh"}) {
+  for (const char* activation : {"relu", "tanh"}) {
     ReportTraining training;
-    training.run.settings = settings;
+    training.run.settings = {{"activation", activation}};
     testing::write_report_training(*store_, training);
   }
   const Data data(*store_);
   const Figure figure = make(data, "sweep", runs_of(data)).at(0);
   EXPECT_EQ(figure.title, "Throughput by activation");
   EXPECT_EQ(figure.kind, FigureKind::bars);
-  // What the first run does not tell is the model's own.
   EXPECT_EQ(figure.x.categories, (std::vector<std::string>{"relu", "tanh"}));
 }
 

@@ -37,6 +37,10 @@ TEST(ReportFlags, RunsThatMustNotBeBelievedAreFlagged) {
     ReportRun sound;
     sound.part = "sound";
     testing::write_report_bench(into, sound);
+    ReportRun partly;
+    partly.part = "partly";
+    partly.change = [](RunRecord& record) { record.work.freeze = {"conv1.*", "conv2.*"}; };
+    testing::write_report_bench(into, partly);
     ReportTraining frozen;
     frozen.run.part = "frozen";
     frozen.accuracies = {0.5};
@@ -50,9 +54,11 @@ TEST(ReportFlags, RunsThatMustNotBeBelievedAreFlagged) {
     into.add(id, std::span<const EpochRecord>(&epoch, 1));
   });
   std::map<std::string, std::set<std::string>> names;
+  std::string partly;
   for (const RunView& run : store.data().runs()) {
     for (const Finding& flag : flags_of(store.data(), run)) {
       names[run.part].insert(flag.name);
+      if (run.part == "partly") partly = flag.evidence;
       EXPECT_FALSE(flag.evidence.empty());
       EXPECT_FALSE(flag.severity.empty());
     }
@@ -62,6 +68,8 @@ TEST(ReportFlags, RunsThatMustNotBeBelievedAreFlagged) {
   EXPECT_TRUE(names["above"].contains(std::string(kAboveRoof)));
   EXPECT_TRUE(names["frozen"].contains(std::string(kFrozen)));
   EXPECT_TRUE(names["frozen"].contains(std::string(kSubstituted)));
+  EXPECT_TRUE(names["partly"].contains(std::string(kFrozen)));
+  EXPECT_TRUE(contains(partly, "conv1.*, conv2.* frozen")) << partly;
   EXPECT_TRUE(names["sound"].empty());
   const Table table = one(store.data(), "throughput", {"waiting"});
   EXPECT_TRUE(

@@ -60,8 +60,7 @@ TEST(ReportTables, NumbersAreThoseOfTheRawRows) {
       "(SELECT id FROM runs WHERE model = 'mnist_cnn' AND backend = 'auto' AND item LIKE "
       "'speed/%')";
   const std::string training =
-      "(SELECT runs.id FROM runs JOIN run_numbers ON run = runs.id WHERE backend = 'auto' AND "
-      "command = 'train' AND name = 'learning_rate' AND value = 0.1)";
+      "(SELECT id FROM runs WHERE backend = 'auto' AND command = 'train' AND learning_rate = 0.1)";
   const auto wall = [](const std::string& run) {
     return "SELECT wall_seconds FROM samples WHERE kind = 'measured' AND run = " + run;
   };
@@ -94,7 +93,7 @@ TEST(ReportTables, NumbersAreThoseOfTheRawRows) {
                         native));
   // 6: speed-up.
   near(value(one(data, "speedups", {"speed"}),
-             {"mnist_cnn", "auto on cuda:0 (server)", "native (desk)"}, "speed-up"),
+             {"mnist_cnn", "auto on cuda:0, on server", "native, on desk"}, "speed-up"),
        raw.median(wall(native)) / raw.median(wall(gpu)));
   // 7: the forward phase.
   near(value(one(data, "phases", {"speed"}), native_row, "forward"),
@@ -117,7 +116,7 @@ TEST(ReportTables, NumbersAreThoseOfTheRawRows) {
                  "= " +
                  gpu));
   // 12: matrix products of a profile.
-  near(value(one(data, "operations", {"profile"}), {"matrix multiplication"}, "native (desk)"),
+  near(value(one(data, "operations", {"profile"}), {"matrix multiplication"}, "native, on desk"),
        1e3 * raw.number("SELECT sum(seconds) FROM steps WHERE ops = 'linear' AND run = (SELECT id "
                         "FROM runs WHERE command = 'profile' AND backend = 'native')"));
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "support/report_tables.h"
 
@@ -33,7 +34,7 @@ TEST(ReportTables, PhasesComeFromSplitIterations) {
 
 TEST(ReportTables, OperationsStandSideBySideAndAddUp) {
   const Table table = one(trial().data(), "operations", {"profile"});
-  const std::string cpu = "native (desk)", gpu = "auto on cuda:0 (server)";
+  const std::string cpu = "native, on desk", gpu = "auto on cuda:0, on server";
   EXPECT_NEAR(value(table, {"matrix multiplication"}, cpu), 0.25, 1e-9);
   EXPECT_NEAR(value(table, {"matrix multiplication"}, gpu), 0.05, 1e-9);
   EXPECT_NEAR(value(table, {"matrix multiplication"}, "speed-up of " + gpu), 5.0, 1e-9);
@@ -135,7 +136,7 @@ TEST(ReportTables, SweepFindsOptionsOfTheNetworkAndOptimizers) {
     ReportTraining base;
     base.run.part = "axes";
     testing::write_report_training(into, base);
-    // Steps without a learning rate have no say in which one is usual.
+    // Steps that were measured alone have no say in which learning rate is usual.
     for (const char* model : {"mlp", "mnist_cnn", "resnet18"}) {
       ReportRun step = base.run;
       step.model = model;
@@ -145,10 +146,10 @@ TEST(ReportTables, SweepFindsOptionsOfTheNetworkAndOptimizers) {
       }
     }
     ReportTraining deep = base;
-    deep.run.settings = "blocks=2";
+    deep.run.settings = {{"blocks", "2"}};
     testing::write_report_training(into, deep);
     ReportTraining smooth = base;
-    smooth.run.settings = "activation=tanh";
+    smooth.run.settings = {{"activation", "tanh"}};
     testing::write_report_training(into, smooth);
     ReportTraining fast = base;
     fast.learning_rate = 0.1;
@@ -169,6 +170,51 @@ TEST(ReportTables, SweepFindsOptionsOfTheNetworkAndOptimizers) {
   EXPECT_EQ(titles,
             (std::vector<std::string>{"Sweep: batch", "Sweep: learning rate", "Sweep: optimizer",
                                       "Sweep: activation", "Sweep: blocks"}));
+}
+
+TEST(ReportTables, FullBatchesGrowWithTheirSamples) {
+  const TempStore store("full", [](Store& into) {
+    testing::write_report_machines(into);
+    for (const std::int64_t samples : {2000, 1000}) {
+      ReportTraining training;
+      training.samples = training.run.batch = samples;
+      training.run.change = [](RunRecord& record) { record.work.full_batch = true; };
+      testing::write_report_training(into, training);
+    }
+  });
+  const Table table = one(store.data(), "sweep");
+  EXPECT_EQ(table.title, "Sweep: samples");
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0][column_of(table, "samples")].value, 1000.0);
+  EXPECT_EQ(table.rows[1][column_of(table, "samples")].value, 2000.0);
+}
+
+TEST(ReportTables, AnyFieldOfTheIdentityCanBeSwept) {
+  const TempStore store("fields", [](Store& into) {
+    testing::write_report_machines(into);
+    ReportTraining training;
+    testing::write_report_training(into, training);
+    training.run.change = [](RunRecord& record) { record.work.augment = "flip"; };
+    testing::write_report_training(into, training);
+    training.run.change = [](RunRecord& record) { record.executor.recompute = true; };
+    testing::write_report_training(into, training);
+    training.run.change = [](RunRecord& record) {
+      record.work.schedule = "step";
+      record.work.schedule_step = 2;
+      record.work.schedule_gamma = 0.5;
+    };
+    testing::write_report_training(into, training);
+  });
+  std::map<std::string, std::vector<std::string>> values;
+  for (const Table& table : make(store.data(), "sweep")) {
+    const std::string axis = table.title.substr(7);
+    for (const auto& row : table.rows) values[axis].push_back(row[column_of(table, axis)].text);
+  }
+  const std::map<std::string, std::vector<std::string>> expected = {
+      {"augmentation", {"none", "flip"}},
+      {"schedule", {"constant", "step, a drop every 2 epochs, by a factor of 0.5"}},
+      {"recompute", {"no", "yes"}}};
+  EXPECT_EQ(values, expected);
 }
 
 TEST(ReportTables, InferenceHasPercentilesAndSaysWhenSamplesAreTooFewForThem) {

@@ -12,6 +12,7 @@
 #include "report/analysis/prose.h"
 #include "report/analysis/text.h"
 #include "support/report_store.h"
+#include "support/vary_identity.h"
 
 namespace ridgeline::report {
 namespace {
@@ -317,7 +318,7 @@ TEST_F(ReportText, AnUnknownTestIsADefect) {
 
 TEST_F(ReportText, ConditionsOnRuns) {
   ReportRun run;
-  run.settings = "depth=3";
+  run.settings = {{"depth", "3"}, {"filters", "8,16"}};
   testing::write_report_bench(*store_, run);
   const Data data(*store_);
   const RunView& view = data.runs().front();
@@ -325,6 +326,9 @@ TEST_F(ReportText, ConditionsOnRuns) {
   EXPECT_TRUE(fits(data, view, "backend=native,device=cpu"));
   EXPECT_TRUE(fits(data, view, "backend=onednn|native"));
   EXPECT_TRUE(fits(data, view, "depth=3"));
+  EXPECT_TRUE(fits(data, view, "filters=8,16,batch=64"));
+  EXPECT_FALSE(fits(data, view, "filters=8"));
+  EXPECT_TRUE(fits(data, view, "command=bench,loader=no"));
   EXPECT_TRUE(fits(data, view, "machine=desk"));
   EXPECT_FALSE(fits(data, view, "device=cuda:0"));
   EXPECT_FALSE(fits(data, view, "device=gpu"));
@@ -379,6 +383,120 @@ TEST_F(ReportText, DivergedAndGuessingTrainingsAreNoAccuracies) {
   const std::string text = analysis(learning);
   EXPECT_TRUE(has(text, "learned nothing")) << text;
   EXPECT_FALSE(has(text, "reaches")) << text;
+}
+
+// Two runs that differ in one field, and in a second way where it takes two for a sentence.
+class ReportTextOfUnlikeRuns : public ReportText {
+ protected:
+  void write(const std::function<void(RunRecord&)>& change, double seconds = 0.001,
+             const std::string& environment = "desk", const std::string& model = "mlp") {
+    ReportRun run;
+    run.model = model;
+    run.seconds = seconds;
+    run.environment = environment;
+    run.change = change;
+    testing::write_report_bench(*store_, run);
+  }
+  // The store anew for each field.
+  void for_each_field(const std::function<void(const IdentityField&)>& check) {
+    for (const IdentityField& field : identity_fields()) {
+      SCOPED_TRACE(field.name);
+      check(field);
+      std::vector<RunId> runs;
+      for (const RunRecord& run : store_->runs()) runs.push_back(run.id);
+      store_->remove(runs);
+    }
+  }
+};
+
+TEST_F(ReportTextOfUnlikeRuns, AreToldApartByTheirWords) {
+  for_each_field([&](const IdentityField& field) {
+    write([](RunRecord&) {});
+    write([&](RunRecord& run) { testing::vary(run, field.name); }, 0.002);
+    const Data data(*store_);
+    const RunView &usual = data.runs()[0], &changed = data.runs()[1];
+    const Wording wording({&usual, &changed});
+    EXPECT_NE(wording.run(usual), wording.run(changed));
+    EXPECT_EQ(wording.work(usual) != wording.work(changed), field.of_work);
+    EXPECT_EQ(wording.executor(usual) != wording.executor(changed),
+              !field.of_work || field.name == "precision");
+    EXPECT_EQ(comparable(usual, changed), !field.of_work);
+    EXPECT_EQ(newest_of({&usual, &changed}).size(), 2U);
+    Ratios ratios(data);
+    EXPECT_EQ(ratios.of(usual, changed).has_value(), !field.of_work);
+    EXPECT_EQ(has(analysis(executor_differences), "2.00×"),
+              !field.of_work && field.name != "device")
+        << analysis(executor_differences);
+  });
+}
+
+TEST_F(ReportTextOfUnlikeRuns, AreNoPointsOfOneLine) {
+  for_each_field([&](const IdentityField& field) {
+    if (field.name == "batch") return;
+    write([](RunRecord&) {});
+    write([&](RunRecord& run) {
+      testing::vary(run, field.name);
+      run.work.batch = 256;
+    });
+    EXPECT_EQ(answer(hypothesis("throughput-grows", "batch", "", "")).verdict, "undecided");
+    EXPECT_EQ(analysis(batch_effects), "");
+  });
+}
+
+TEST_F(ReportTextOfUnlikeRuns, AreNoNetworksSideBySide) {
+  for_each_field([&](const IdentityField& field) {
+    write([](RunRecord&) {});
+    write([&](RunRecord& run) { testing::vary(run, field.name); }, 0.010, "desk", "resnet18");
+    const bool network = field.name == "model" || field.name == "settings";
+    EXPECT_EQ(!analysis(model_differences).empty(), network) << analysis(model_differences);
+  });
+}
+
+TEST_F(ReportTextOfUnlikeRuns, OnTwoMachinesAreComparedWhereTheWorkIsTheSame) {
+  for_each_field([&](const IdentityField& field) {
+    write([](RunRecord&) {});
+    write([&](RunRecord& run) { testing::vary(run, field.name); }, 0.0001, "server");
+    EXPECT_EQ(!analysis(environment_impact).empty(), !field.of_work)
+        << analysis(environment_impact);
+  });
+}
+
+TEST_F(ReportText, AxesTakeWithThemWhatFollowsFromThem) {
+  const auto sweep = [&](const char* axis, const std::function<void(RunRecord&)>& change) {
+    for (const bool large : {false, true}) {
+      ReportRun run;
+      run.part = axis;
+      run.batch = large ? 256 : 64;
+      run.change = [&](RunRecord& record) {
+        change(record);
+        if (record.work.full_batch) record.work.data_samples = record.work.batch;
+        if (axis == std::string("hidden")) record.work.settings["hidden"] = large ? "64" : "32";
+        if (axis == std::string("hidden")) record.work.batch = 64;
+      };
+      testing::write_report_bench(*store_, run);
+    }
+    study::Hypothesis grows = hypothesis("throughput-grows", axis, "", "");
+    grows.parts = {axis};
+    return answer(grows);
+  };
+  EXPECT_EQ(sweep("batch", [](RunRecord&) {}).verdict, "confirmed");
+  const auto full = [](RunRecord& run) { run.work.full_batch = true; };
+  EXPECT_EQ(sweep("samples", full).verdict, "confirmed");
+  const Verdict options = sweep("hidden", [](RunRecord& run) { run.work.settings["depth"] = "3"; });
+  EXPECT_TRUE(has(options.text, "(hidden 64)")) << options.text;
+}
+
+TEST_F(ReportText, ThreadsAreToldWhereOneMachineHadSeveralNumbersOfThem) {
+  for (const int threads : {2, 4}) {
+    ReportRun run;
+    run.model = "mlp";
+    run.seconds = 0.004 / threads;
+    run.change = [&](RunRecord& record) { record.executor.threads = threads; };
+    testing::write_report_bench(*store_, run);
+  }
+  const std::string text = analysis(executor_differences);
+  EXPECT_TRUE(has(text, "native (4 threads) is 2.00×")) << text;
+  EXPECT_TRUE(has(text, "as fast as native (2 threads)")) << text;
 }
 
 TEST(ReportEstimates, RatioAddsIntervalsAsSquares) {

@@ -6,6 +6,9 @@
 
 #include "lab/roofline/points.h"
 #include "lab/roofline/roofs.h"
+#include "lab/roofline/stored.h"
+#include "lab/store/identity_fields.h"
+#include "support/vary_identity.h"
 
 namespace ridgeline {
 namespace {
@@ -324,6 +327,32 @@ TEST(NetworkPoint, WhoseStepsStandFarApartIsBoundByLaunch) {
   const std::vector<StepTime> steps = small_network();
   const Roofs roofs = roofs_of(two_cores(), "cpu", 2);
   EXPECT_EQ(network_point("n", steps, roofs, {1.5, 0.1}).bound, Bound::launch);
+}
+
+RunRoofline with_batch(std::int64_t batch, bool full_batch = false) {
+  RunRoofline made;
+  made.run.work.batch = batch;
+  made.run.work.full_batch = full_batch;
+  if (full_batch) made.run.work.data_samples = batch;
+  return made;
+}
+
+TEST(Trajectories, AreOfRunsThatDifferByTheBatchAlone) {
+  RooflineGroup group;
+  group.runs = {with_batch(64), with_batch(16), with_batch(32)};
+  const auto ways = trajectories(group);
+  ASSERT_EQ(ways.size(), 1U);
+  ASSERT_EQ(ways[0].size(), 3U);
+  EXPECT_EQ(ways[0].front()->run.work.batch, 16);
+  // A full batch is all samples.
+  group.runs = {with_batch(64, true), with_batch(256, true)};
+  EXPECT_EQ(trajectories(group).size(), 1U);
+  for (const IdentityField& field : identity_fields()) {
+    if (field.name == "batch") continue;
+    group.runs = {with_batch(16), with_batch(64)};
+    testing::vary(group.runs[1].run, field.name);
+    EXPECT_TRUE(trajectories(group).empty()) << field.name;
+  }
 }
 
 }  // namespace

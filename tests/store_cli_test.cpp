@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "lab/store/identity_fields.h"
 #include "support/data_files.h"
 #include "support/program.h"
 #include "support/store_rows.h"
@@ -82,7 +83,17 @@ TEST_F(StoreCli, ListShowsRunsAndFiltersThem) {
   EXPECT_EQ(rows[0]["median_ms"], 2.0);
   EXPECT_EQ(rows[0]["samples"], 10);
   EXPECT_EQ(rows[0]["status"], "complete");
+  EXPECT_EQ(rows[0]["image"], "1x28x28");
+  EXPECT_EQ(rows[0]["settings"]["hidden"], "64,32");
+  EXPECT_EQ(rows[0]["disabled_passes"], Json({"fusion", "slices"}));
   EXPECT_EQ(run("list --model resnet18").out, "no runs\n");
+  const auto count = [&](const std::string& arguments) {
+    return Json::parse(run("list --json " + arguments).out)["runs"].size();
+  };
+  EXPECT_EQ(count("--where batch=32,hidden=64,32,deterministic=yes,status=complete"), 2U);
+  EXPECT_EQ(count("--where batch=32 --backend native"), 2U);
+  EXPECT_EQ(count("--where batch=64"), 0U);
+  EXPECT_EQ(count("--where batch=32 --backend onednn"), 0U);
 }
 
 TEST_F(StoreCli, AnUnfinishedRunIsListedWithItsSamples) {
@@ -102,13 +113,23 @@ TEST_F(StoreCli, ShowTellsEverything) {
   write_store();
   const Outcome text = run("show last");
   ASSERT_EQ(text.code, 0) << text.err;
-  expect_contains(text.out, {"ridgeline bench mlp", "feed, desk, box, Some CPU", "batch 32",
-                             "native on cpu, 2 threads, deterministic", "training_flops",
+  // Fields of the identity under the labels of the registry.
+  RunRecord wanted = example_run();
+  for (const IdentityField& field : identity_fields()) {
+    const std::string value = field.text(wanted);
+    if (!value.empty())
+      expect_contains(text.out, {fmt::format("\n{:<22}{}\n", field.label, value)});
+  }
+  expect_contains(text.out, {"ridgeline bench mlp", "feed, desk, box, Some CPU", "training_flops",
                              "1.000 GFLOP", "warmup", "measured", "native:dense", "parameter",
                              "4.0 KiB", "gpu_power_watts", "70.5 W", "loader-bound", "epoch"});
   const Outcome json = run("show 1 --json");
   const Json document = Json::parse(json.out);
   EXPECT_EQ(document["run"], 1);
+  EXPECT_EQ(document["learning_rate"], 0.05);
+  EXPECT_EQ(document["weights"], "");
+  EXPECT_EQ(document["target_accuracy"], nullptr);
+  EXPECT_EQ(document["loader"], true);
   EXPECT_EQ(document["samples"].size(), 12U);
   EXPECT_EQ(document["samples"][1]["device_seconds"], nullptr);
   EXPECT_EQ(document["summary"]["count"], 10);
@@ -117,6 +138,22 @@ TEST_F(StoreCli, ShowTellsEverything) {
   EXPECT_EQ(document["epochs"][0]["test_loss"], nullptr);
   EXPECT_EQ(document["findings"][0]["name"], "loader-bound");
   EXPECT_EQ(document["notes"]["clock"], "host");
+}
+
+TEST_F(StoreCli, ShowTakesConditionsAsCompareDoes) {
+  {
+    Store store(folder_ / "ridgeline.db");
+    store.add(example_environment());
+    RunRecord run = example_run();
+    for (const char* label : {"before", "after", "before"}) {
+      run.label = label;
+      (void)store.begin(run);
+    }
+  }
+  EXPECT_EQ(Json::parse(run("show label=before --json").out)["run"], 3);
+  EXPECT_EQ(Json::parse(run("show label=after,backend=native --json").out)["run"], 2);
+  EXPECT_EQ(run("show label=none").code, 2);
+  EXPECT_EQ(run("show labell=none").code, 2);
 }
 
 TEST_F(StoreCli, ExportWritesOneRowForEachSample) {
@@ -129,6 +166,16 @@ TEST_F(StoreCli, ExportWritesOneRowForEachSample) {
   EXPECT_EQ(rows[2].at("run"), "2");
   EXPECT_EQ(rows[2].at("environment_label"), "desk");
   EXPECT_EQ(rows[2].at("label"), "a, \"quoted\" label");
+  EXPECT_EQ(rows[2].at("settings"), R"({"activation":"relu","depth":"1","hidden":"64,32"})");
+  EXPECT_EQ(rows[2].at("normalisation"), "[0.1307,0.3081]");
+  EXPECT_EQ(rows[2].at("image"), "1x28x28");
+  EXPECT_EQ(rows[2].at("loader"), "1");
+  EXPECT_EQ(rows[2].at("target_accuracy"), "");
+  for (const IdentityField& field : identity_fields()) {
+    EXPECT_TRUE(rows[2].contains(std::string(field.name)) ||
+                rows[2].contains(fmt::format("run_{}", field.name)))
+        << field.name;
+  }
   EXPECT_EQ(rows[2].at("run_kind"), "training");
   EXPECT_EQ(rows[2].at("kind"), "measured");
   EXPECT_EQ(rows[2].at("wall_seconds"), "0.002002");
@@ -153,6 +200,36 @@ TEST_F(StoreCli, ExportWritesOneFileForEachTable) {
   EXPECT_EQ(csv("out/epochs.csv").at(0).at("test_accuracy"), "0.9");
   EXPECT_EQ(csv("out/environments.csv").at(0).at("host"), "box");
   EXPECT_EQ(csv("out/ceilings.csv").at(0).at("environment"), "feed");
+}
+
+// Anything may stand in an identity: uuids and groups come from files of other programs.
+TEST_F(StoreCli, EveryCellOfTheExportIsQuotedWhereItMustBe) {
+  {
+    Store store(folder_ / "ridgeline.db");
+    EnvironmentRecord environment = example_environment();
+    environment.key = environment.host = "a,\"b\"";
+    store.add(environment);
+    RunRecord run;
+    visit_fields(run, [&](std::string_view, auto& field) {
+      if constexpr (std::same_as<std::remove_cvref_t<decltype(field)>, std::string>) {
+        field = "a,\"b\"";
+      }
+    });
+    run.network = "";
+    run.work.batch = 1;
+    const RunId id = store.begin(run);
+    store.add(id, example_samples(3));
+    store.finish(id, RunStatus::complete, "c,\"d\"", {{"a,\"b\"", 1.0}}, {{"a,\"b\"", "c,d"}});
+  }
+  ASSERT_EQ(run("export --csv out/").code, 0);
+  for (const char* file : {"samples", "runs", "run_numbers", "run_notes"}) {
+    const auto rows = csv(fmt::format("out/{}.csv", file));  // counts the cells
+    ASSERT_FALSE(rows.empty()) << file;
+    for (const char* name : {"uuid", "environment", "group", "model", "backend", "host"}) {
+      EXPECT_EQ(rows[0].at(name), "a,\"b\"") << file << ' ' << name;
+    }
+  }
+  EXPECT_EQ(csv("out/runs.csv").at(0).at("item"), "a,\"b\"");
 }
 
 TEST_F(StoreCli, ExportWritesWhatGoogleBenchmarkWrites) {
@@ -204,7 +281,7 @@ TEST_F(StoreCli, DeleteRemovesTheRunsNamed) {
 TEST_F(StoreCli, ColumnsComeFromTheRegistry) {
   expect_contains(run("columns").out, {"### samples", "`wall_seconds`", "`gpu_power_watts`"});
   const Json document = Json::parse(run("columns --json").out);
-  EXPECT_EQ(document["tables"].size(), 15U);
+  EXPECT_EQ(document["tables"].size(), 16U);
   EXPECT_EQ(document["tables"][0]["columns"][0]["name"], "key");
 }
 
@@ -226,6 +303,8 @@ TEST_F(StoreCli, WrongUseIsToldWithExitCodeTwo) {
   refused("export --csv no/where.csv", {"cannot be written"});
   refused("import none.db", {"none.db", "no such file"});
   refused("list --limit 0", {"--limit 0"});
+  refused("list --where bach=1", {"bach", "did you mean 'batch'"});
+  refused("list --where batch", {"NAME=VALUE"});
   refused("list --modle mlp", {"--modle", "--model"});
   (void)write("broken.db", std::string("SQLite format 3") + '\0' + "and then nothing");
   refused("list --store broken.db", {"broken.db"});

@@ -60,6 +60,18 @@ TEST_F(StoreImport, ImportBringsWhatIsNewAndTwiceChangesNothing) {
   EXPECT_EQ(contents(path()), before);
 }
 
+TEST_F(StoreImport, ImportBringsTheNetworksOfItsRuns) {
+  {
+    Store other(path("other.db"));
+    (void)write_example(other);
+  }
+  Store store(path());
+  EXPECT_EQ(store.import(path("other.db")), 1);
+  EXPECT_EQ(store.run("last").network, example_network().key);
+  EXPECT_EQ(store.network(example_network().key).value().description,
+            example_network().description);
+}
+
 TEST_F(StoreImport, OfAStudyInBothStoresTheOneThatCameFurtherStays) {
   std::vector<StudyItemRecord> further = example_items();
   further[1].status = ItemStatus::done;
@@ -125,21 +137,31 @@ TEST_F(StoreImport, ImportKeepsTheNewerCeilings) {
 }
 
 const std::string kResults = R"({
-  "ridgeline_import": 1,
+  "ridgeline_import": 2,
   "environment": {"label": "a Mac", "host": "mac", "cpu": "M2", "gpus": "M2 GPU",
                   "fingerprint": {"os": "macOS 14", "libraries": {"torch": "2.4"}}},
   "runs": [{
     "started": "2026-11-01T10:00:00.000Z", "finished": "2026-11-01T10:01:00.000Z",
     "command": "bench", "label": "study 5", "seed": 3,
-    "work": {"kind": "training", "model": "mnist_cnn", "batch": 512, "image": "1x28x28",
-             "classes": 10, "precision": "fp32", "optimizer": "sgd momentum 0.9"},
-    "executor": {"backend": "torch-mps", "device": "mps", "threads": 8, "options": "eager"},
+    "work": {"kind": "training", "model": "mnist_cnn", "settings": {"filters": "4,8"}, "batch": 512,
+             "image": "1x28x28", "classes": 10, "precision": "fp32", "optimizer": "sgd",
+             "learning_rate": 0.01, "momentum": 0.9, "nesterov": true,
+             "freeze": ["fc*", "conv*", "fc*"], "normalisation": [0.1307, 0.3081]},
+    "executor": {"backend": "torch-mps", "device": "mps", "threads": 8, "modes": ["compile"]},
     "numbers": {"setup_seconds": 1.5}, "notes": {"peer_version": "torch 2.4"},
     "samples": [{"iteration": 0, "kind": "warmup", "wall_seconds": 0.5},
                 {"iteration": 1, "wall_seconds": 0.01, "device_seconds": null}],
     "memory": [{"device": "mps", "category": "framework", "source": "measured", "bytes": 1000}],
     "epochs": [{"epoch": 1, "samples": 60000, "seconds": 2.0, "train_loss": null}]
   }]})";
+
+// The same run as former programs told it.
+const std::string kOldWork = R"("work": {"kind": "training", "model": "mnist_cnn",
+             "settings": "filters=4,8", "batch": 512, "image": "1x28x28", "classes": 10,
+             "precision": "fp32", "optimizer": "sgd lr 0.01 momentum 0.9 nesterov",
+             "data": "synthetic", "data_samples": 512,
+             "normalisation": "(pixels / 255 - 0.1307) / 0.3081", "variant": "freeze=fc*,freeze=conv*"},
+    "executor": {"backend": "torch-mps", "device": "mps", "threads": 8, "options": "compile"},)";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
@@ -153,8 +175,19 @@ TEST_F(StoreImport, ResultsInJsonAreImportedOnce) {
   EXPECT_EQ(store.import(file), 1);
   const RunRecord run = store.run("last");
   EXPECT_EQ(run.executor.backend, "torch-mps");
+  EXPECT_EQ(run.executor.modes, NameList{"compile"});
   EXPECT_EQ(run.work.batch, 512);
+  EXPECT_EQ(run.work.image, (ImageShape{1, 28, 28}));
   EXPECT_EQ(run.work.data, "synthetic");
+  EXPECT_EQ(run.work.freeze, (NameList{"conv*", "fc*"}));
+  EXPECT_EQ(run.work.normalisation, (NumberList{0.1307, 0.3081}));
+  EXPECT_TRUE(run.work.nesterov);
+  // Options that the file does not name are those of the model.
+  EXPECT_EQ(run.work.settings, (Settings{{"activation", "relu"},
+                                         {"blocks", "0"},
+                                         {"filters", "4,8"},
+                                         {"hidden", "128"},
+                                         {"kernel", "3"}}));
   EXPECT_EQ(run.status, RunStatus::complete);
   EXPECT_EQ(run.started, "2026-11-01T10:00:00.000Z");
   EXPECT_EQ(run.numbers.at("setup_seconds"), 1.5);
@@ -172,6 +205,24 @@ TEST_F(StoreImport, ResultsInJsonAreImportedOnce) {
   EXPECT_EQ(contents(path()), before);
 }
 
+TEST_F(StoreImport, ResultsOfTheFormerFormatSayTheSame) {
+  Store store(path());
+  EXPECT_EQ(store.import(write("new.json", kResults)), 1);
+  const std::size_t begin = kResults.find("\"work\""), end = kResults.find("\"numbers\"");
+  std::string old = kResults.substr(0, begin) + kOldWork + kResults.substr(end);
+  old = replaced(old, "\"ridgeline_import\": 2", "\"ridgeline_import\": 1");
+  EXPECT_EQ(store.import(write("old.json", old)), 1);
+  EXPECT_EQ(store.run("last").work, store.run("last~1").work);
+  EXPECT_EQ(store.run("last").executor, store.run("last~1").executor);
+  // Some of the work stood among the numbers.
+  old = replaced(old, "lr 0.01 ", "");
+  old = replaced(old, "\"setup_seconds\": 1.5", "\"learning_rate\": 0.25, \"test_samples\": 40");
+  EXPECT_EQ(store.import(write("older.json", old)), 1);
+  EXPECT_EQ(store.run("3").work.learning_rate, 0.25);
+  EXPECT_EQ(store.run("3").work.test_samples, 40);
+  EXPECT_TRUE(store.run("3").numbers.empty());
+}
+
 TEST_F(StoreImport, WrongResultsAreRefusedWithTheirPlace) {
   Store store(path());
   const auto refuse = [&](const std::string& from, const std::string& to,
@@ -179,8 +230,15 @@ TEST_F(StoreImport, WrongResultsAreRefusedWithTheirPlace) {
     const fs::path file = write("bad.json", replaced(kResults, from, to));
     expect_contains(refusal([&] { (void)store.import(file); }), parts);
   };
-  refuse("\"ridgeline_import\": 1", "\"ridgeline_import\": 2", {"bad.json", "format 2"});
-  refuse("\"ridgeline_import\": 1", "\"else\": 1", {"'ridgeline_import' is missing"});
+  refuse("\"ridgeline_import\": 2", "\"ridgeline_import\": 3", {"bad.json", "format 3", "1 to 2"});
+  refuse("\"ridgeline_import\": 2", "\"else\": 2", {"'ridgeline_import' is missing"});
+  refuse("\"ridgeline_import\": 2", "\"ridgeline_import\": 1", {"runs[0].work", "no field"});
+  refuse("\"1x28x28\"", "\"28x28\"", {"runs[0].work.image", "3x224x224"});
+  refuse("{\"filters\": \"4,8\"}", "\"filters=4,8\"", {"runs[0].work.settings", "an object"});
+  refuse("[\"compile\"]", "\"compile\"", {"runs[0].executor.modes", "a list of texts"});
+  refuse("[0.1307, 0.3081]", "[\"0.1307\"]", {"runs[0].work.normalisation", "a list of numbers"});
+  refuse("\"nesterov\": true", "\"nesterov\": 1", {"runs[0].work.nesterov", "true or false"});
+  refuse("\"command\": \"bench\"", "\"network\": \"ne7\"", {"runs[0].network", "no field"});
   refuse("\"wall_seconds\": 0.01", "\"wall_second\": 0.01",
          {"runs[0].samples[1].wall_second", "did you mean 'wall_seconds'"});
   refuse("\"wall_seconds\": 0.01", "\"wall_seconds\": \"fast\"",

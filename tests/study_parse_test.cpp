@@ -44,8 +44,8 @@ TEST(StudyParse, ValuesMayDifferByScale) {
       "my.toml");
   ASSERT_EQ(study.small.size(), 1U);
   ASSERT_EQ(study.full.size(), 1U);
-  EXPECT_EQ(study.small[0].batches, (std::vector<std::string>{"8", "16"}));
-  EXPECT_EQ(study.full[0].batches, (std::vector<std::string>{"32", "full"}));
+  EXPECT_EQ(study.small[0].batches, (std::vector<std::int64_t>{8, 16}));
+  EXPECT_EQ(study.full[0].batches, (std::vector<std::int64_t>{32, kFullBatch}));
   EXPECT_FALSE(study.small[0].max_seconds);
   EXPECT_EQ(study.full[0].max_seconds, 2.5);
   ASSERT_EQ(study.full[0].settings.size(), 2U);
@@ -103,7 +103,7 @@ TEST(StudyParse, MistakesAreToldWithFileLineAndWhatWouldBeRight) {
   expect_complaint(with_part("command = \"bench\"\nmodels = \"mlp\"\nno_pass = \"fusoin\"\n"),
                    {"line 8", "did you mean 'fusion'", "inplace"});
   expect_complaint(with_part("command = \"bench\"\nmodels = \"mlp\"\nimages = [\"64x\"]\n"),
-                   {"line 8", "64x64"});
+                   {"line 8", "'64x'", "224x224"});
   expect_complaint(with_part("command = \"train\"\nmodels = \"mlp\"\ndata = \"mnits\"\n"),
                    {"line 8", "did you mean 'mnist'", "a path"});
   expect_complaint(with_part("command = \"train\"\nmodels = \"mlp\"\nsubstitute = \"mnist\"\n"),

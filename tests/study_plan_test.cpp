@@ -20,9 +20,9 @@ class MadeUpMachine final : public Capabilities {
     const auto found = refused.find(executor.backend);
     return found == refused.end() ? std::string() : found->second;
   }
-  std::string refuse_precision(const ExecutorName& executor,
-                               const std::string& precision) override {
-    return executor.device == "cpu" && precision != "fp32" ? "the cpu computes in fp32" : "";
+  std::string refuse_precision(const ExecutorName& executor, Precision precision) override {
+    const bool can = executor.device != "cpu" || precision == Precision::fp32;
+    return can ? "" : "the cpu computes in fp32";
   }
   std::vector<std::string> devices() override {
     return gpu ? std::vector<std::string>{"cpu", "cuda:0"} : std::vector<std::string>{"cpu"};
@@ -86,6 +86,8 @@ TEST(StudyPlan, BackendsOfTheSameWorkShareACall) {
             "--momentum 0.9");
   EXPECT_EQ(keys_of(plan, ItemStatus::left_out),
             (Keys{"speed/mnist_cnn/batch=8/numpy", "speed/mnist_cnn/batch=16/numpy"}));
+  EXPECT_EQ(item_of(plan, "speed/mnist_cnn/batch=8/numpy").record.reason,
+            "numpy computes mlp only");
   for (const PlannedItem& item : plan) {
     if (item.record.status == ItemStatus::waiting) {
       EXPECT_GT(item.record.estimated_seconds, 0.0) << item.record.key;
@@ -225,8 +227,8 @@ TEST(StudyPlan, OneAtATimeAroundTheFirstValues) {
   EXPECT_EQ(all[0].text(), "mlp, activation relu, batch 512, sgd, rate 0.01");
   std::size_t differing = 0;
   for (const Configuration& each : all) {
-    differing = static_cast<std::size_t>(each.batch != "512") +
-                static_cast<std::size_t>(each.settings.at(0).second != "relu") +
+    differing = static_cast<std::size_t>(each.batches.at(0) != 512) +
+                static_cast<std::size_t>(each.settings.at("activation") != "relu") +
                 static_cast<std::size_t>(each.optimizer != "sgd" || each.learning_rate != 0.01);
     EXPECT_LE(differing, 1U) << each.text();
   }
@@ -247,6 +249,17 @@ TEST(StudyPlan, InferenceMeasuresAllBatchesInOneCall) {
       {}, machine);
   ASSERT_EQ(plan.size(), 1U);
   EXPECT_EQ(plan[0].record.command, "bench mlp --inference --backend native --batch 1,64");
+}
+
+TEST(StudyPlan, InferenceOfAllTheDataBesideOtherBatches) {
+  MadeUpMachine machine;
+  const auto plan = plan_study(
+      study_of("[[part]]\nid = \"i\"\ncommand = \"inference\"\nmodels = \"mlp\"\nbackends = "
+               "\"native\"\nbatches = [1, \"full\"]\nsamples = 100\n"),
+      {}, machine);
+  ASSERT_EQ(plan.size(), 1U);
+  EXPECT_EQ(plan[0].record.command,
+            "bench mlp --inference --backend native --batch 1,full --samples 100");
 }
 
 TEST(StudyPlan, OnlySomeParts) {

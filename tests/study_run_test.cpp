@@ -63,7 +63,7 @@ class StudyRunTest : public ProgramTest {
       all.insert(fmt::format("item {} {} {} {} {}", item.number, item.key, item.command,
                              static_cast<int>(item.status), item.substitute));
     }
-    for (const RunRecord& run : opened.runs({.study = uuid})) {
+    for (const RunRecord& run : opened.runs({{"study", uuid}})) {
       all.insert(fmt::format("run {} {} {} {} {} {} {} measured {} epochs {}", run.item,
                              run.command, static_cast<int>(run.status), run.work.model,
                              run.work.batch, run.work.data, run.executor.backend,
@@ -181,6 +181,18 @@ TEST_F(StudyRunTest, WhatFailsIsRecordedAndTriedAgain) {
   EXPECT_NE(again.out.find("2 done, 0 left out, 0 failed"), std::string::npos);
   // The one that was done was not repeated.
   EXPECT_EQ(Store::open_existing(folder_ / "a.db").run_count(), 2);
+}
+
+TEST_F(StudyRunTest, NothingThatCouldBeDoneIsAFailureWithItsReason) {
+  write("idle.toml",
+        "name = \"idle\"\ntitle = \"t\"\nquestion = \"q\"\n[[part]]\nid = \"p\"\ncommand = "
+        "\"train\"\nmodels = \"mlp\"\nbackends = \"native\"\ndata = \"./nowhere.csv\"\n");
+  const Outcome outcome = run("study idle.toml --store a.db");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.out.find("0 done, 1 left out, 0 failed"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("nothing could be done"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("./nowhere.csv is not here"), std::string::npos) << outcome.err;
+  EXPECT_EQ(run("study idle.toml --store a.db --dry-run").code, 0);
 }
 
 TEST_F(StudyRunTest, AnotherBuildGoesOn) {

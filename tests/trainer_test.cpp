@@ -398,7 +398,8 @@ TEST(Trainer, TooLittleMemoryNamesTheLargestBatchThatFits) {
     make(512);
     FAIL() << "a batch of 512 must not fit";
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    EXPECT_EQ(error.kind(), ErrorKind::lacks_memory);
+    EXPECT_EQ(error.exit_code(), 2);
     message = error.what();
   }
   EXPECT_TRUE(contains(message, "needed")) << message;

@@ -12,15 +12,16 @@
 namespace ridgeline {
 
 enum class ErrorKind {
-  failure,    // the run failed: exit code 1
-  bad_input,  // wrong use or wrong input: exit code 2
+  failure,       // the run failed: exit code 1
+  bad_input,     // wrong use or wrong input: exit code 2
+  lacks_memory,  // the work does not fit into this machine's memory: exit code 2
 };
 
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   [[nodiscard]] ErrorKind kind() const { return kind_; }
-  [[nodiscard]] int exit_code() const { return kind_ == ErrorKind::bad_input ? 2 : 1; }
+  [[nodiscard]] int exit_code() const { return kind_ == ErrorKind::failure ? 1 : 2; }
 
  private:
   ErrorKind kind_;
@@ -30,6 +31,12 @@ class Error : public std::runtime_error {
 template <typename... Args>
 [[noreturn]] void bad_input(fmt::format_string<Args...> format, Args&&... args) {
   throw Error(ErrorKind::bad_input, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// The work needs more memory than there is, found out before it began.
+template <typename... Args>
+[[noreturn]] void no_room(fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(ErrorKind::lacks_memory, fmt::format(format, std::forward<Args>(args)...));
 }
 
 // The run cannot go on: a disk is full, a library refused, memory ran out.

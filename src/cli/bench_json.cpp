@@ -4,6 +4,8 @@
 
 #include "cli/bench_output.h"
 #include "lab/measure/provider_shares.h"
+#include "lab/store/field_json.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -44,41 +46,11 @@ Json steps_json(const Measured& measured) {
   return rows;
 }
 
-Json findings_json(const std::vector<Finding>& findings) {
-  Json list = Json::array();
-  for (const Finding& finding : findings) {
-    list.push_back(
-        {{"name", finding.name}, {"severity", finding.severity}, {"evidence", finding.evidence}});
-  }
-  return list;
-}
-
-const char* status_text(RunStatus status) {
-  switch (status) {
-    case RunStatus::running:
-      return "running";
-    case RunStatus::complete:
-      return "complete";
-    case RunStatus::interrupted:
-      return "interrupted";
-    case RunStatus::failed:
-      return "failed";
-  }
-  return "";
-}
-
 // Who and what, of a result and of what has none.
 Json subject_json(const Subject& subject) {
-  const Work& work = subject.work;
-  const Executor& executor = subject.executor;
-  return {{"model", work.model},         {"backend", executor.backend},
-          {"device", executor.device},   {"batch", work.batch},
-          {"image", work.image},         {"precision", work.precision},
-          {"threads", executor.threads}, {"options", executor.options},
-          {"kind", work.kind},           {"settings", work.settings},
-          {"classes", work.classes},     {"optimizer", work.optimizer},
-          {"data", work.data},           {"data_samples", work.data_samples},
-          {"variant", work.variant}};
+  Json object = to_json(subject.work);
+  object.update(to_json(subject.executor));
+  return object;
 }
 
 Json result_json(const Measured& measured, const std::string& run, bool per_step) {
@@ -124,9 +96,9 @@ Json result_json(const Measured& measured, const std::string& run, bool per_step
   for (const auto& [provider, share] : provider_shares(details.steps)) shares[provider] = share;
   add("provider_shares", std::move(shares));
   add("kernels", details.kernels);
-  add("findings", findings_json(findings_of(measured, summary)));
+  add("findings", list_json(findings_of(measured, summary)));
   add("notes", details.notes);
-  add("status", status_text(measured.ending.status));
+  add("status", name_of(measured.ending.status));
   add("stopping", text_of(measured.ending.reason));
   if (!run.empty()) add("run", run);
   if (!measured.ending.error.empty()) add("error", measured.ending.error);
@@ -136,17 +108,16 @@ Json result_json(const Measured& measured, const std::string& run, bool per_step
 
 }  // namespace
 
-std::string bench_json(const BenchReport& report) {
+std::string bench_json(const BenchReport& report, bool per_step) {
   Json results = Json::array(), failed = Json::array(), left_out = Json::array();
   for (std::size_t i = 0; i < report.results.size(); ++i) {
     const Measured& measured = report.results[i];
     if (has_samples(measured)) {
-      results.push_back(
-          result_json(measured, report.runs.empty() ? "" : report.runs[i], report.per_step));
+      results.push_back(result_json(measured, report.runs.empty() ? "" : report.runs[i], per_step));
       continue;
     }
     Json row = subject_json(measured.subject);
-    row["status"] = measured.begun ? status_text(measured.ending.status) : "not measured";
+    row["status"] = measured.begun ? name_of(measured.ending.status) : "not measured";
     row["error"] = measured.ending.error;
     failed.push_back(std::move(row));
   }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "lab/memory_ledger.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -44,8 +45,8 @@ std::string note_of(const Measured& measured, const char* name) {
 // Words that name a row where the table's columns do not.
 std::string row_name(const Measured& measured) {
   const Work& work = measured.subject.work;
-  return fmt::format("{}, batch {}, {}, {}, {}", work.model, work.batch, work.image, work.precision,
-                     executor_text(measured.subject.executor));
+  return fmt::format("{}, batch {}, {}, {}, {}", work.model, work.batch, work.image.text(),
+                     work.precision, executor_text(measured.subject.executor));
 }
 
 // A column that some rows need: shown where values differ, or where there is more than the usual.
@@ -59,19 +60,21 @@ struct Column {
 const std::vector<Column>& subject_columns() {
   static const std::vector<Column> columns = {
       {"model", 'l', [](const Work& work, const Executor&) { return work.model; }, true},
-      {"settings", 'l', [](const Work& work, const Executor&) { return work.settings; }, false},
-      {"image", 'l', [](const Work& work, const Executor&) { return work.image; }, true},
+      {"settings", 'l', [](const Work& work, const Executor&) { return settings_text(work); },
+       false},
+      {"image", 'l', [](const Work& work, const Executor&) { return work.image.text(); }, true},
       {"data", 'l',
        [](const Work& work, const Executor&) {
          // One batch that lies on the device is no size of a data set.
-         if (work.variant.find("loader") == std::string::npos) return work.data;
+         if (!work.loader) return work.data;
          return fmt::format("{} of {}", count_text(work.data_samples), work.data);
        },
        false},
       {"batch", 'r',
        [](const Work& work, const Executor&) { return fmt::format("{}", work.batch); }, true},
       {"precision", 'l', [](const Work& work, const Executor&) { return work.precision; }, true},
-      {"optimizer", 'l', [](const Work& work, const Executor&) { return work.optimizer; }, false},
+      {"optimizer", 'l', [](const Work& work, const Executor&) { return optimizer_text(work); },
+       false},
       {"backend", 'l',
        [](const Work&, const Executor& executor) { return executor_text(executor); }, true},
       {"device", 'l', [](const Work&, const Executor& executor) { return executor.device; }, false},
@@ -283,7 +286,9 @@ std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) 
     }
     text += '\n';
   }
-  if (!report.store.empty()) text += fmt::format("stored in {}\n", report.store);
+  if (!report.store.empty() && report.store_trouble.empty()) {
+    text += fmt::format("stored in {}\n", report.store);
+  }
   return text;
 }
 
@@ -306,9 +311,8 @@ std::string header_text(const std::vector<Row>& rows, const BenchReport& report)
   const Work& work = rows[0].measured->subject.work;
   const Executor& executor = rows[0].measured->subject.executor;
   std::string text = work.kind == "inference" ? "inference, batch norms folded" : "training step";
-  text += work.variant.find("loader") == std::string::npos ? ", one batch on the device"
-                                                           : ", batches through the loader";
-  if (!work.optimizer.empty()) text += ", " + work.optimizer;
+  text += work.loader ? ", batches through the loader" : ", one batch on the device";
+  if (!work.optimizer.empty()) text += ", " + optimizer_text(work);
   text += fmt::format(", {} thread{}", executor.threads, executor.threads == 1 ? "" : "s");
   if (report.processes > 1) text += fmt::format(", {} processes", report.processes);
   return text + "\n\n";
@@ -317,8 +321,8 @@ std::string header_text(const std::vector<Row>& rows, const BenchReport& report)
 }  // namespace
 
 std::string executor_text(const Executor& executor) {
-  if (executor.options.empty()) return executor.backend;
-  return fmt::format("{} ({})", executor.backend, executor.options);
+  const std::string options = options_text(executor);
+  return options.empty() ? executor.backend : fmt::format("{} ({})", executor.backend, options);
 }
 
 std::optional<double> memory_of(const Measured& measured) {
@@ -332,7 +336,7 @@ std::vector<Finding> findings_of(const Measured& measured, const MeasuredSummary
   return all;
 }
 
-std::string bench_text(const BenchReport& report) {
+std::string bench_text(const BenchReport& report, bool per_step) {
   std::vector<Row> rows;
   for (const Measured& measured : report.results) {
     if (has_samples(measured)) rows.push_back({&measured, summarise(measured)});
@@ -345,7 +349,7 @@ std::string bench_text(const BenchReport& report) {
        {findings_text(rows), notes_text(report, rows), left_out_text(report)}) {
     if (!part.empty()) text += '\n' + part;
   }
-  if (report.per_step) {
+  if (per_step) {
     for (const Row& row : rows) {
       if (!row.measured->ending.details.steps.empty()) text += per_step_text(*row.measured);
     }
@@ -354,24 +358,27 @@ std::string bench_text(const BenchReport& report) {
 }
 
 std::string bench_csv(const BenchReport& report) {
-  std::string text =
-      "model,backend,device,batch,image,precision,threads,iteration,ms,process,block,device_ms,"
-      "data_wait_ms,upload_ms,optimizer,samples\n";
+  std::string text;
+  for (const IdentityField& field : identity_fields()) text += fmt::format("{},", field.name);
+  text += "iteration,ms,process,block,device_ms,data_wait_ms,upload_ms\n";
   const auto cell = [](const std::optional<double>& seconds) {
     return seconds ? fmt::format("{}", *seconds * 1e3) : std::string();
   };
   for (const Measured& measured : report.results) {
-    const Work& work = measured.subject.work;
-    const Executor& executor = measured.subject.executor;
+    RunRecord run;
+    run.work = measured.subject.work;
+    run.executor = measured.subject.executor;
+    std::string identity;
+    for (const IdentityField& field : identity_fields()) {
+      identity += csv_cell(field.text(run)) + ',';
+    }
     std::map<std::int64_t, std::int64_t> numbers;  // of the process
     for (const Sample& sample : measured.samples) {
       if (sample.kind != SampleKind::measured) continue;
-      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", work.model,
-                          csv_cell(executor_text(executor)), executor.device, work.batch,
-                          work.image, work.precision, executor.threads, ++numbers[sample.process],
+      text += fmt::format("{}{},{},{},{},{},{},{}\n", identity, ++numbers[sample.process],
                           sample.wall_seconds * 1e3, sample.process, sample.block,
                           cell(sample.device_seconds), cell(sample.data_wait_seconds),
-                          cell(sample.upload_seconds), csv_cell(work.optimizer), work.data_samples);
+                          cell(sample.upload_seconds));
     }
   }
   return text;

@@ -18,6 +18,16 @@ std::vector<std::string> command_words() {
   return words;
 }
 
+std::string command_line_text() {
+  std::string text;
+  for (const std::string& word : command_words()) {
+    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$*?;&|<>()") == word.npos;
+    if (!text.empty()) text += ' ';
+    text += plain ? word : "'" + word + "'";
+  }
+  return text;
+}
+
 std::string own_program() {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/exe", error);

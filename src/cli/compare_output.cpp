@@ -1,9 +1,11 @@
 #include "cli/compare_output.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -16,16 +18,17 @@ std::string interval_text(const Comparison& result) {
   return fmt::format("{:.4f} to {:.4f}", result.low, result.high);
 }
 
-std::string executor_text(const RunRecord& run) {
-  return fmt::format(
-      "{} on {}{}{}", run.executor.backend, run.executor.device,
-      run.executor.threads > 0 ? fmt::format(", {} threads", run.executor.threads) : "",
-      run.executor.options.empty() ? "" : ", " + run.executor.options);
-}
-
-std::string work_text(const Work& work) {
-  return fmt::format("{} of {}, {}, batch {}, {}{}", work.kind, work.model, work.image, work.batch,
-                     work.precision, work.optimizer.empty() ? "" : ", " + work.optimizer);
+// What tells the work from that of the others.
+std::string work_among(const std::vector<RunComparison>& others, const RunRecord& run) {
+  std::vector<std::string> words = {run.work.model};
+  for (const IdentityField& field : identity_fields()) {
+    const bool differs = std::any_of(others.begin(), others.end(), [&](const RunComparison& other) {
+      return !field.equal(other.b, run);
+    });
+    if (!field.of_work || field.name == "model" || !differs) continue;
+    if (std::string phrase = field.phrase(run); !phrase.empty()) words.push_back(phrase);
+  }
+  return joined(words, ", ");
 }
 
 std::string runs_text(const RunComparison& comparison) {
@@ -85,20 +88,14 @@ Json optional_json(const std::optional<double>& value) { return value ? Json(*va
 
 Json run_json(const RunComparison& comparison, const RunRecord& run, bool first) {
   const Comparison& result = comparison.result;
-  return {{"run", run.id},
-          {"uuid", run.uuid},
-          {"label", run.label},
-          {"model", run.work.model},
-          {"batch", run.work.batch},
-          {"precision", run.work.precision},
-          {"backend", run.executor.backend},
-          {"device", run.executor.device},
-          {"threads", run.executor.threads},
-          {"options", run.executor.options},
-          {"environment", run.environment},
-          {"median_ms", 1e3 * (first ? result.median_a : result.median_b)},
-          {"samples", first ? result.samples_a : result.samples_b},
-          {"units", first ? result.units_a : result.units_b}};
+  Json json = {{"run", run.id}, {"uuid", run.uuid}, {"label", run.label}};
+  json.update(to_json(run.work));
+  json.update(to_json(run.executor));
+  json.update({{"environment", run.environment},
+               {"median_ms", 1e3 * (first ? result.median_a : result.median_b)},
+               {"samples", first ? result.samples_a : result.samples_b},
+               {"units", first ? result.units_a : result.units_b}});
+  return json;
 }
 
 Json differences_json(const std::vector<Difference>& differences) {
@@ -163,15 +160,18 @@ std::string comparison_text(const RunComparison& comparison, const VerdictOption
                                  : fmt::format("{:.4g}% interval", 100.0 * (1.0 - options.alpha));
   std::string text = fmt::format("{}\nratio B/A {:.4f}, {} {}\n{}\n\n", verdict_text(result),
                                  result.ratio, around, interval_text(result), result.reason);
-  if (comparison.work.empty()) text += work_text(comparison.a.work) + '\n';
+  if (comparison.work.empty()) text += work_text(comparison.a) + '\n';
   text += runs_text(comparison);
   if (!result.ranges) text += noise_text(comparison);
   if (result.paired) {
     text += fmt::format(
-        "the ratio is that of turns held against each other; that of the medians is {:.4f}\n",
+        "the ratio is that of turns compared one by one; that of the medians is {:.4f}\n",
         result.median_b / result.median_a);
   }
   for (const std::string& warning : comparison.warnings) text += "warning: " + warning + '\n';
+  if (!comparison.executor.empty()) {
+    text += "\nthe executors differ: " + differences_text(comparison.executor) + '\n';
+  }
   text += "\nwhy: factors of the ratio (above 1: B loses time), their product is ";
   text += fmt::format("{:.4f}\n", comparison.gap.ratio);
   TextTable table({"factor", "B/A", "from"}, "lrl");
@@ -198,7 +198,7 @@ std::string comparisons_text(const std::vector<RunComparison>& comparisons,
     const auto name = [](const RunRecord& run) {
       return fmt::format("{}: {}", run.id, executor_text(run));
     };
-    table.add_row({work_text(comparison.b.work), name(comparison.a), name(comparison.b),
+    table.add_row({work_among(comparisons, comparison.b), name(comparison.a), name(comparison.b),
                    std::string(name_of(comparison.result.verdict)),
                    fmt::format("{:.4f}", comparison.result.ratio),
                    interval_text(comparison.result) +

@@ -166,7 +166,7 @@ int run_pack(const DataOptions& options) {
   set_thread_count(options.threads);
   FrameSize size;
   if (!options.size.empty()) {
-    const ImageSize image = parse_image(options.size, 3);
+    const ImageShape image = parse_image(options.size, 3);
     size = {static_cast<int>(image.height), static_cast<int>(image.width)};
   }
   check_writable(options.out);

@@ -145,7 +145,6 @@ int run_describe(DescribeOptions options) {
 
 void add_describe(Parser& program, Action& action) {
   auto options = std::make_shared<DescribeOptions>();
-  options->optimizer.sgd_momentum = 0.9;
   Parser* command = program.add_subcommand(
       "describe", "Tell a model's work, bytes and memory from its plan; nothing runs");
   RunOptions& run = options->run;

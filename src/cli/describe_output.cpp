@@ -43,7 +43,7 @@ std::int64_t memory_of(const BatchComplexity& batch, Role role) {
 }
 
 std::string image_text(const ModelConfig& model) {
-  return ImageSize{model.channels, model.height, model.width}.text();
+  return ImageShape{model.channels, model.height, model.width}.text();
 }
 
 std::string title_text(const Description& d) {

@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/trained_network.h"
 #include "data/catalog.h"
+#include "lab/describe_run.h"
 #include "train/evaluator.h"
 
 namespace ridgeline::cli {
@@ -98,9 +99,7 @@ int run_eval(const EvalOptions& options) {
   if (options.limit && *options.limit < 1) {
     bad_input("--limit {}: must be at least 1", *options.limit);
   }
-  if (options.workers < 0 || options.workers > 256) {
-    bad_input("--workers {}: must lie between 0 and 256", options.workers);
-  }
+  const int workers = checked_workers(options.workers);
   std::unique_ptr<Device> device = make_device(options.network.run.device);
   const Dataset data = load_part(options, network.model);
   EvaluatorConfig config;
@@ -109,7 +108,7 @@ int run_eval(const EvalOptions& options) {
   config.plan = plan_request(options.network.run, options.network.run.backend);
   config.step.precision = precision_of(options.network.run, *device);
   config.seed = static_cast<std::uint64_t>(options.network.run.seed);
-  config.workers = options.workers > 0 ? options.workers : thread_count();
+  config.workers = options.workers > 0 ? workers : thread_count();
   config.strict = options.strict;
   const std::string known =
       network.normalisation.empty() ? usual_normalisation(data) : network.normalisation;
@@ -140,6 +139,18 @@ int run_eval(const EvalOptions& options) {
                    {"top1", result.accuracy},     {"top5", result.top5},
                    {"loss", result.loss},         {"samples", result.samples},
                    {"seconds", result.seconds},   {"broken_images", broken}};
+  const Identity identity = describe_run({.kind = "evaluation",
+                                          .step = config.step,
+                                          .plan = config.plan,
+                                          .device = options.network.run.device,
+                                          .threads = thread_count(),
+                                          .data = data.name,
+                                          .data_samples = data.count(),
+                                          .loader = true,
+                                          .workers = config.workers,
+                                          .weights = options.network.weights});
+  document["work"] = to_json(identity.work);
+  document["executor"] = to_json(identity.executor);
   if (options.per_class || options.confusion) document["confusion"] = confusion_json(matrix, names);
   print(document.dump(2) + '\n');
   return 0;

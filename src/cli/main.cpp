@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/parser.h"
+#include "lab/calls/outcome.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -41,6 +42,15 @@ int run(int argc, char** argv) {
   add_store(program, action);
   add_study(program, action);
   add_report(program, action);
+  // Not for people: completion of shells and the tests of options read it.
+  Parser* list = program.add_subcommand("options", "Every option of every command, a line each");
+  list->hide();
+  list->callback([&] {
+    action = [&program] {
+      print(program.option_list());
+      return 0;
+    };
+  });
   if (const std::string text = program.parse(argc, argv); !text.empty()) {
     print(text);
     return 0;
@@ -52,20 +62,30 @@ int run(int argc, char** argv) {
   return action();
 }
 
+// For the user, and for a study that started this process.
+int give_up(const Error& error) {
+  message(fmt::format("ridgeline: {}\n", error.what()));
+  const bool too_large = error.kind() == ErrorKind::lacks_memory;
+  tell_outcome(too_large ? ItemStatus::left_out : ItemStatus::failed, error.what());
+  return error.exit_code();
+}
+
+int run_and_tell(int argc, char** argv) {
+  open_outcome();
+  try {
+    const int code = run(argc, argv);
+    tell_outcome(code == 0 ? ItemStatus::done : ItemStatus::failed);
+    return code;
+  } catch (const Error& error) {
+    return give_up(error);
+  } catch (const std::bad_alloc&) {
+    return give_up({ErrorKind::failure, "out of memory; a smaller batch or --limit needs less"});
+  } catch (const std::exception& error) {
+    return give_up({ErrorKind::failure, error.what()});
+  }
+}
+
 }  // namespace
 }  // namespace ridgeline::cli
 
-int main(int argc, char** argv) {
-  try {
-    return ridgeline::cli::run(argc, argv);
-  } catch (const ridgeline::Error& error) {
-    ridgeline::cli::message(fmt::format("ridgeline: {}\n", error.what()));
-    return error.exit_code();
-  } catch (const std::bad_alloc&) {
-    ridgeline::cli::message("ridgeline: out of memory; a smaller batch or --limit needs less\n");
-    return 1;
-  } catch (const std::exception& error) {
-    ridgeline::cli::message(fmt::format("ridgeline: {}\n", error.what()));
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return ridgeline::cli::run_and_tell(argc, argv); }

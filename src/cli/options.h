@@ -1,19 +1,10 @@
 #pragma once
 
-// Options that several commands share, under the same names everywhere, and what becomes of them.
+// The options of lab/calls/options.h on the command line, under the same names everywhere.
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "data/dataset.h"
-#include "data/image_transform.h"
-#include "plan/auto.h"
-#include "train/schedule.h"
-#include "train/step_graph.h"
+#include "lab/calls/options.h"
+#include "lab/calls/step_data.h"
+#include "lab/calls/store_options.h"
 
 namespace ridgeline::cli {
 
@@ -26,24 +17,6 @@ struct OutputOptions {
 };
 void add_output_options(Parser& command, OutputOptions& options, const char* csv_meaning);
 
-// What to compute and who computes it.
-struct RunOptions {
-  std::string model;
-  std::vector<std::string> settings;  // NAME=VALUE
-  std::string init = "pytorch";
-  std::string backend;  // empty: the device's usual one
-  std::string device = "cpu";
-  std::string precision = "fp32";
-  std::int64_t batch = 64;
-  std::optional<std::int64_t> classes;  // nothing: the model's own
-  std::int64_t seed = 0;
-  int threads = 0;
-  std::vector<std::string> freeze;  // patterns of parameter names
-  bool recompute = false;
-  bool deterministic = false;
-  std::vector<std::string> disabled_passes;
-  bool print_plan = false, explain = false;
-};
 // --device, --precision.
 void add_device_options(Parser& command, RunOptions& options);
 // --set, --init, --classes, --seed, --threads, --freeze, --recompute, --deterministic, --no-pass,
@@ -51,69 +24,16 @@ void add_device_options(Parser& command, RunOptions& options);
 void add_plan_options(Parser& command, RunOptions& options);
 // MODEL, --model, --backend, --device, --precision, --batch and the plan's options.
 void add_run_options(Parser& command, RunOptions& options, const char* backend_meaning);
-
-struct OptimizerOptions {
-  std::string name = "sgd";
-  std::optional<double> learning_rate;  // nothing: the optimizer's usual one
-  std::optional<double> momentum;       // nothing: the command's own for sgd, none for adam
-  double sgd_momentum = 0.0;            // the command's own
-  bool nesterov = false;
-  std::optional<double> weight_decay;  // nothing: the optimizer's usual one
-  double label_smoothing = 0.0;
-};
-[[nodiscard]] double momentum_of(const OptimizerOptions& options);
 // --optimizer, --lr, --momentum, --nesterov, --weight-decay, --label-smoothing.
 void add_optimizer_options(Parser& command, OptimizerOptions& options);
-
-struct ScheduleOptions {
-  std::string name = "constant";
-  std::optional<std::int64_t> step_size;
-  std::optional<double> gamma;
-  std::int64_t warmup = 0;
-};
 // --schedule, --step-size, --gamma, --warmup.
 void add_schedule_options(Parser& command, ScheduleOptions& options);
-[[nodiscard]] Schedule schedule_of(const ScheduleOptions& options);
-
-// Checks what no deeper layer would check, and sets the thread count.
-void apply(const RunOptions& options);
-
-[[nodiscard]] ModelConfig model_config(const RunOptions& options);
-// For a backend's name; empty: what is usual on the device, native or auto. Throws bad_input for an
-// unknown or unavailable one.
-[[nodiscard]] PlanRequest plan_request(const RunOptions& options, const std::string& backend);
-// Throws bad_input with the reason where the device cannot compute in it.
-[[nodiscard]] Precision precision_of(const RunOptions& options, const Device& device);
-[[nodiscard]] OptimizerAttributes optimizer_attributes(const OptimizerOptions& options);
-[[nodiscard]] double learning_rate(const OptimizerOptions& options);
-[[nodiscard]] std::string optimizer_text(const OptimizerAttributes& attributes, double rate);
-
-// Fits a model to images: channels, height, width and classes of the data.
-void fit_to_data(ModelConfig& model, const Dataset& data);
-
-// "28", "28x28" or "1x28x28"; where channels are not told they are `channels`.
-struct ImageSize {
-  std::int64_t channels = 1, height = 28, width = 28;
-  [[nodiscard]] std::string text() const;  // "1x28x28"
-};
-// "224" or "224x224": the data has its own channels.
-[[nodiscard]] FrameSize parse_frame(const std::string& text);
-// The model's images in the size told; nothing told: as they are.
-void set_image(ModelConfig& model, const std::string& text);
-[[nodiscard]] ImageSize parse_image(const std::string& text, std::int64_t channels);
-
-// "unit", "mnist", "imagenet" or MEAN,...,DEVIATION,...: sets mean and deviation of the step.
-void set_normalisation(StepSpec& step, const std::string& text);
-// What is usual for the data: imagenet for photographs in colour, else unit.
-[[nodiscard]] std::string usual_normalisation(const Dataset& data);
-[[nodiscard]] std::string normalisation_text(const StepSpec& step);
-
-// "; did you mean 'b'? Known: a, b, c": the end of a message about an unknown name.
-[[nodiscard]] std::string known_names(std::string_view name,
-                                      std::span<const std::string_view> names);
-
-// The position of a value in a fixed list; bad_input with the nearest name when it is not there.
-[[nodiscard]] std::size_t choice_of(const char* option, const std::string& value,
-                                    std::span<const std::string_view> names);
+// --data, --image, --normalize.
+void add_step_data_options(Parser& command, StepDataOptions& options);
+// --store: for commands that read.
+void add_store_option(Parser& command, StoreOptions& options);
+// --store, --no-store, --env-label, --label, and --study-item, which 'study' gives: for commands
+// that measure.
+void add_store_options(Parser& command, StoreOptions& options);
 
 }  // namespace ridgeline::cli

@@ -24,19 +24,6 @@ std::string beside(const std::string& path) { return fmt::format("{}.{}.part", p
 
 }  // namespace
 
-void check_writable(const std::string& path) {
-  if (path.empty()) return;
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) bad_input("{}: is a folder, not a file to write", path);
-  if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0) {
-    bad_input("{}: cannot be written: {}", path, std::strerror(errno));
-  }
-  const std::string temporary = beside(path);
-  const File file(std::fopen(temporary.c_str(), "wb"));
-  if (file == nullptr) bad_input("{}: cannot be written: {}", path, std::strerror(errno));
-  (void)std::remove(temporary.c_str());
-}
-
 void write_file_atomically(const std::string& path, const std::string& contents) {
   const std::string temporary = beside(path);
   File file(std::fopen(temporary.c_str(), "wb"));

@@ -4,11 +4,9 @@
 
 #include <string>
 
-namespace ridgeline::cli {
+#include "base/writable.h"
 
-// Throws bad_input when a file cannot be written at `path`; leaves nothing behind. An empty path
-// asks for no file. Commands call it before they begin to work.
-void check_writable(const std::string& path);
+namespace ridgeline::cli {
 
 // Writes beside and renames, so that no reader ever sees half a file. Throws a failure.
 void write_file_atomically(const std::string& path, const std::string& contents);

@@ -146,6 +146,21 @@ Option* Parser::get_option(const std::string& name) { return keep(app_->get_opti
 bool Parser::subcommand_given() const { return !app_->get_subcommands().empty(); }
 std::string Parser::help() const { return app_->help(program_ ? "" : "ridgeline"); }
 
+void Parser::hide() { app_->group(""); }
+
+std::string Parser::option_list() const {
+  std::string lines;
+  for (const CLI::App* command : app_->get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        lines += fmt::format("{} --{} {}\n", command->get_name(), name,
+                             option->get_expected_max() > 0 ? "value" : "flag");
+      }
+    }
+  }
+  return lines;
+}
+
 std::string Parser::parse(int argc, char** argv) {
   check_command(*app_, argc, argv);
   try {

@@ -59,6 +59,9 @@ class Parser {
   [[nodiscard]] Option* get_option(const std::string& name);  // one that was added
   [[nodiscard]] bool subcommand_given() const;
   [[nodiscard]] std::string help() const;
+  void hide();  // not in the help
+  // Every option of every command, a line each: "train --batch value", "train --json flag".
+  [[nodiscard]] std::string option_list() const;
 
   // Reads the command line and calls the callbacks. Gives a text to print instead, where help or
   // the version was asked for. What is not understood is bad_input, with the nearest name that is

@@ -6,6 +6,8 @@
 #include "cli/difference_output.h"
 #include "cli/profile_output.h"
 #include "lab/profile/device_idle.h"
+#include "lab/store/field_json.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -101,16 +103,15 @@ Json gains_json(const ProfileTable& table) {
 
 }  // namespace
 
-std::string profile_json(const ProfileReport& report) {
+std::string profile_json(const ProfileReport& report, const ProfileView& view) {
   const Collected& collected = report.collected;
   const Profile& profile = collected.profile;
-  const ProfileTable whole = table_of(profile, report.roofs, report.by);
-  const ProfileTable table =
-      report.top ? top_of(whole, static_cast<std::size_t>(*report.top)) : whole;
-  Json grouped = Json::array(), missing = Json::array(), findings = Json::array();
+  const ProfileTable whole = table_of(profile, report.roofs, view.by);
+  const ProfileTable table = view.top ? top_of(whole, static_cast<std::size_t>(*view.top)) : whole;
+  Json grouped = Json::array(), missing = Json::array();
   for (const TableRow& row : table.rows) {
     Json json = {{"name", row.name}};
-    if (report.by == TableBy::step && row.point) {
+    if (view.by == TableBy::step && row.point) {
       json["op"] = row.point->ops;
       json["phase"] = row.point->phase;
       json["kernel"] = row.point->kernel;
@@ -121,44 +122,32 @@ std::string profile_json(const ProfileReport& report) {
   for (const Missing& each : profile.missing) {
     missing.push_back({{"what", each.what}, {"reason", each.reason}});
   }
-  for (const Finding& finding : profile.findings) {
-    findings.push_back(
-        {{"name", finding.name}, {"severity", finding.severity}, {"evidence", finding.evidence}});
-  }
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? Json(nullptr) : Json(text);
   };
-  const Json document = {
-      {"model", profile.work.model},
-      {"kind", profile.work.kind},
-      {"backend", profile.executor.backend},
-      {"device", profile.executor.device},
-      {"batch", profile.work.batch},
-      {"image", profile.work.image},
-      {"precision", profile.work.precision},
-      {"threads", profile.executor.threads},
-      {"iterations", profile.iterations},
-      {"status", collected.status == RunStatus::complete      ? "complete"
-                 : collected.status == RunStatus::interrupted ? "interrupted"
-                                                              : "failed"},
-      {"error", text_or_null(collected.error)},
-      {"step_ms", profile.profiled_seconds * 1e3},
-      {"unprofiled_step_ms", profile.unprofiled_seconds * 1e3},
-      {"overhead_share", overhead_share(profile)},
-      {"rows", rows_json(report)},
-      {"by", kTableNames[static_cast<std::size_t>(report.by)]},
-      {"table", std::move(grouped)},
-      {"breakdown", breakdown_json(profile.breakdown)},
-      {"between_steps", breakdown_json(profile.outside)},
-      {"device_idle", idle_json(profile)},
-      {"gains", gains_json(whole)},
-      {"memory", Json::parse(memory_timeline_json(collected.memory, profile.readings))},
-      {"against", report.difference ? difference_json(*report.difference) : Json(nullptr)},
-      {"missing", std::move(missing)},
-      {"findings", std::move(findings)},
-      {"trace", text_or_null(report.trace)},
-      {"run", text_or_null(report.run)},
-      {"store", text_or_null(report.store)}};
+  Json document = to_json(profile.work);
+  document.update(to_json(profile.executor));
+  document.update(
+      Json{{"iterations", profile.iterations},
+           {"status", name_of(collected.status)},
+           {"error", text_or_null(collected.error)},
+           {"step_ms", profile.profiled_seconds * 1e3},
+           {"unprofiled_step_ms", profile.unprofiled_seconds * 1e3},
+           {"overhead_share", overhead_share(profile)},
+           {"rows", rows_json(report)},
+           {"by", kTableNames[static_cast<std::size_t>(view.by)]},
+           {"table", std::move(grouped)},
+           {"breakdown", breakdown_json(profile.breakdown)},
+           {"between_steps", breakdown_json(profile.outside)},
+           {"device_idle", idle_json(profile)},
+           {"gains", gains_json(whole)},
+           {"memory", Json::parse(memory_timeline_json(collected.memory, profile.readings))},
+           {"against", view.difference ? difference_json(*view.difference) : Json(nullptr)},
+           {"missing", std::move(missing)},
+           {"findings", list_json(profile.findings)},
+           {"trace", text_or_null(view.trace)},
+           {"run", text_or_null(report.run)},
+           {"store", text_or_null(report.store)}});
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -25,7 +25,7 @@ std::string heading(const Profile& profile) {
   const Executor& executor = profile.executor;
   std::string text =
       fmt::format("{} {}, batch {}, {}, {}: {} on {}", work.model, work.kind, work.batch,
-                  work.image, work.precision, executor.backend, executor.device);
+                  work.image.text(), work.precision, executor.backend, executor.device);
   if (executor.device == "cpu") {
     text += fmt::format(", {} thread{}", executor.threads, executor.threads == 1 ? "" : "s");
   }
@@ -187,18 +187,18 @@ std::string csv_number(const std::optional<double>& number) {
 
 }  // namespace
 
-std::string profile_text(const ProfileReport& report) {
+std::string profile_text(const ProfileReport& report, const ProfileView& view) {
   const Profile& profile = report.collected.profile;
-  const ProfileTable table = table_of(profile, report.roofs, report.by);
-  const std::size_t top = report.top ? static_cast<std::size_t>(*report.top) : table.rows.size();
+  const ProfileTable table = table_of(profile, report.roofs, view.by);
+  const std::size_t top = view.top ? static_cast<std::size_t>(*view.top) : table.rows.size();
   std::string text = heading(profile) + overhead_text(profile) + '\n';
   text += table_text(top_of(table, top)) + '\n' + breakdown_text(profile);
   text += idle_text(profile);
-  text += gains_text(table, report.top ? top : kGains);
-  if (report.memory) {
+  text += gains_text(table, view.top ? top : kGains);
+  if (view.memory) {
     text += '\n' + memory_timeline_text(report.collected.memory, profile.readings);
   }
-  if (report.difference) text += '\n' + difference_text(*report.difference);
+  if (view.difference) text += '\n' + difference_text(*view.difference);
   if (!profile.missing.empty()) text += '\n';
   for (const Missing& missing : profile.missing) {
     text += fmt::format("{}: n/a ({})\n", missing.what, missing.reason);
@@ -207,34 +207,33 @@ std::string profile_text(const ProfileReport& report) {
   for (const Finding& finding : profile.findings) {
     text += fmt::format("{}: {}: {}\n", finding.severity, finding.name, finding.evidence);
   }
-  if (!report.trace.empty()) text += fmt::format("\ntrace: {}\n", report.trace);
+  if (!view.trace.empty()) text += fmt::format("\ntrace: {}\n", view.trace);
   if (!report.run.empty()) {
     text += fmt::format("\nrun {} in {}\n", report.run.substr(0, 8), report.store);
   }
   return text;
 }
 
-std::string profile_csv(const ProfileReport& report) {
+std::string profile_csv(const ProfileReport& report, const ProfileView& view) {
   const Profile& profile = report.collected.profile;
-  ProfileTable table = table_of(profile, report.roofs, report.by);
-  if (report.top) table = top_of(table, static_cast<std::size_t>(*report.top));
+  ProfileTable table = table_of(profile, report.roofs, view.by);
+  if (view.top) table = top_of(table, static_cast<std::size_t>(*view.top));
   std::string text =
       "model,image,batch,backend,device,precision,by,index,name,ops,phase,kernel,calls,seconds,"
       "share,flops,bytes,flop_per_second,byte_per_second,efficiency,bound,least_seconds,imbalance,"
       "instructions,cycles,cache_misses\n";
   const Work& work = profile.work;
   for (const TableRow& row : table.rows) {
-    text += fmt::format("{},{},{},{},{},{},{},", csv_cell(work.model), work.image, work.batch,
-                        csv_cell(profile.executor.backend), profile.executor.device, work.precision,
-                        kTableNames[static_cast<std::size_t>(report.by)]);
+    text += fmt::format("{},{},{},{},{},{},{},", csv_cell(work.model), work.image.text(),
+                        work.batch, csv_cell(profile.executor.backend), profile.executor.device,
+                        work.precision, kTableNames[static_cast<std::size_t>(view.by)]);
     const RooflinePoint none;
     const RooflinePoint& point = row.point ? *row.point : none;
     const bool rates = row.point && row.seconds > 0.0;
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},",
-                    report.by == TableBy::step && row.point ? fmt::format("{}", point.index) : "",
-                    csv_cell(row.name), csv_cell(point.ops), csv_cell(point.phase),
-                    csv_cell(point.kernel), row.steps, row.seconds, row.share);
+    text += fmt::format("{},{},{},{},{},{},{},{},",
+                        view.by == TableBy::step && row.point ? fmt::format("{}", point.index) : "",
+                        csv_cell(row.name), csv_cell(point.ops), csv_cell(point.phase),
+                        csv_cell(point.kernel), row.steps, row.seconds, row.share);
     const auto if_any = [&](double value) { return row.point ? fmt::format("{}", value) : ""; };
     const auto if_rates = [&](double value) { return rates ? fmt::format("{}", value) : ""; };
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", if_any(point.flops),

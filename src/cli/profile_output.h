@@ -5,26 +5,26 @@
 #include <optional>
 #include <string>
 
-#include "lab/profile/collect.h"
-#include "lab/profile/difference.h"
+#include "lab/calls/profile.h"
 #include "lab/profile/gains.h"
 #include "lab/profile/tables.h"
 
 namespace ridgeline::cli {
 
-struct ProfileReport {
-  Collected collected;
-  Roofs roofs;  // empty: not known
+// How it is shown.
+struct ProfileView {
   TableBy by = TableBy::op;
   std::optional<std::int64_t> top;
   bool memory = false;                       // show what lives in it, step by step
-  std::optional<StepDifference> difference;  // against a stored run
-  std::string run, store;                    // uuid and file; empty: not stored
+  std::optional<StepDifference> difference;  // to the stored run
   std::string trace;                         // the file; empty: none was written
 };
 
-[[nodiscard]] std::string profile_text(const ProfileReport& report);
-[[nodiscard]] std::string profile_json(const ProfileReport& report);
-[[nodiscard]] std::string profile_csv(const ProfileReport& report);
+[[nodiscard]] std::string profile_text(const ProfileReport& report,
+                                       const ProfileView& view);
+[[nodiscard]] std::string profile_json(const ProfileReport& report,
+                                       const ProfileView& view);
+[[nodiscard]] std::string profile_csv(const ProfileReport& report,
+                                       const ProfileView& view);
 
 }  // namespace ridgeline::cli

@@ -77,7 +77,7 @@ Json run_json(const RunRoofline& run, const Roofs& roofs, const RooflineView& vi
           {"uuid", run.run.uuid},
           {"kind", run.run.work.kind},
           {"model", run.run.work.model},
-          {"image", run.run.work.image},
+          {"image", run.run.work.image.text()},
           {"batch", run.run.work.batch},
           {"backend", run.run.executor.backend},
           {"steps_seconds", run.steps_seconds},

@@ -95,7 +95,7 @@ std::string networks_text(const RooflineGroup& group) {
     table.add_row(
         {std::string(1, mark_of(i)), fmt::format("{}", run.run.id),
          run.run.work.kind == "training" ? point.name : point.name + " " + run.run.work.kind,
-         run.run.work.image, run.run.executor.backend, fmt::format("{}", run.run.work.batch),
+         run.run.work.image.text(), run.run.executor.backend, fmt::format("{}", run.run.work.batch),
          duration_text(point.seconds), percent(run.steps_seconds / point.seconds),
          giga(point.flops), giga(point.bytes), or_na(point.intensity(), "{:.2f}"),
          giga(point.flops_per_second()), giga(point.bytes_per_second()),
@@ -119,9 +119,9 @@ std::string trajectory_text(const std::vector<const RunRoofline*>& way) {
                    percent(point.efficiency()), bound_with_share(point)});
   }
   const RunRecord& first = way.front()->run;
-  return fmt::format("\n{} {} with {}: from batch {} to {}\n{}", first.work.model, first.work.image,
-                     first.executor.backend, first.work.batch, way.back()->run.work.batch,
-                     table.text());
+  return fmt::format("\n{} {} with {}: from batch {} to {}\n{}", first.work.model,
+                     first.work.image.text(), first.executor.backend, first.work.batch,
+                     way.back()->run.work.batch, table.text());
 }
 
 std::string_view name_of(Grouping by) {
@@ -180,7 +180,7 @@ std::string points_text(const RunRoofline& run, const RooflineGroup& group,
     table.add_row(std::move(cells));
   }
   return fmt::format("\nrun {}: {} {}, batch {}, {} on {}, {}{}{}\n{}", run.run.id,
-                     run.run.work.model, run.run.work.image, run.run.work.batch,
+                     run.run.work.model, run.run.work.image.text(), run.run.work.batch,
                      run.run.executor.backend, group.device, group.precision,
                      group.threads > 0 ? fmt::format(", {} threads", group.threads) : "",
                      view.top ? ", what loses the most time" : "", table.text());
@@ -245,7 +245,7 @@ std::string roofline_csv(const StoredRooflines& found, const RooflineView& view)
       for (const RooflinePoint& point : shown_points(run, group.roofs, view)) {
         text += fmt::format(
             "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", run.run.id, csv_cell(work.model),
-            work.image, work.batch, csv_cell(run.run.executor.backend), group.device,
+            work.image.text(), work.batch, csv_cell(run.run.executor.backend), group.device,
             group.precision, group.threads, point.index, csv_cell(point.name), csv_cell(point.ops),
             csv_cell(point.phase), csv_cell(point.kernel), point.steps, csv_cell(point.unit));
         text += fmt::format(

@@ -6,10 +6,12 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
-#include "cli/store_options.h"
 #include "cli/store_output.h"
+#include "lab/compare/stored.h"
+#include "lab/complete_runs.h"
 #include "lab/store/columns.h"
 
 namespace ridgeline::cli {
@@ -18,9 +20,16 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+// Which runs: conditions by the name of their field.
+struct Choice {
+  std::map<std::string, std::optional<std::string>> conditions;
+  std::string where;  // more of them
+  std::optional<std::int64_t> limit;
+};
+
 struct StoreCommand {
   StoreOptions store;
-  RunFilter filter;
+  Choice choice;
   std::vector<std::string> names;  // of runs, or files
   std::string csv, google;
   bool json = false;
@@ -37,23 +46,37 @@ std::vector<RunRecord> runs_named(const Store& store, const std::vector<std::str
   return runs;
 }
 
+std::vector<RunRecord> runs_chosen(const Store& store, const Choice& choice) {
+  if (choice.limit && *choice.limit < 1) {
+    bad_input("--limit {}: must be at least 1", *choice.limit);
+  }
+  RunFilter filter;
+  if (!choice.where.empty()) filter = parse_run_filter(choice.where);
+  for (const auto& [name, value] : choice.conditions) {
+    if (value) filter[name] = *value;
+  }
+  std::vector<RunRecord> runs = store.runs(filter);
+  const auto most = static_cast<std::size_t>(choice.limit.value_or(0));
+  if (choice.limit && runs.size() > most) {
+    runs.erase(runs.begin(), runs.end() - static_cast<std::ptrdiff_t>(most));
+  }
+  return runs;
+}
+
 std::string runs_text(std::int64_t count) {
   return fmt::format("{} run{}", count_text(count), count == 1 ? "" : "s");
 }
 
 int run_list(const StoreCommand& options) {
-  if (options.filter.limit && *options.filter.limit < 1) {
-    bad_input("--limit {}: must be at least 1", *options.filter.limit);
-  }
   const Store store = read_store(options.store);
-  const std::vector<RunRecord> runs = store.runs(options.filter);
+  const std::vector<RunRecord> runs = runs_chosen(store, options.choice);
   print(options.json ? list_json(store, runs) : list_text(store, runs));
   return 0;
 }
 
 int run_show(const StoreCommand& options) {
   const Store store = read_store(options.store);
-  const RunRecord run = store.run(options.names.front());
+  const RunRecord run = find_run(store, options.names.front());
   print(options.json ? show_json(store, run) : show_text(store, run));
   return 0;
 }
@@ -69,6 +92,7 @@ int run_import(const StoreCommand& options) {
                         added == 0 ? "nothing new: its runs are here already"
                                    : runs_text(added) + " more in " + options.store.path);
   }
+  complete_runs(store);
   const std::int64_t count = store.run_count();
   print(
       options.json
@@ -90,7 +114,7 @@ int run_export(const StoreCommand& options) {
   }
   const Store store = read_store(options.store);
   const std::vector<RunRecord> runs =
-      options.names.empty() ? store.runs(options.filter) : runs_named(store, options.names);
+      options.names.empty() ? runs_chosen(store, options.choice) : runs_named(store, options.names);
   if (runs.empty()) bad_input("{}: no run is as asked for", options.store.path);
   std::vector<std::string> written;
   if (!options.csv.empty() && is_folder(options.csv)) {
@@ -161,28 +185,29 @@ int run_columns(const StoreCommand& options) {
   return 0;
 }
 
-void add_filter_options(Parser& command, RunFilter& filter) {
-  const auto add = [&](const char* option, std::optional<std::string>& value, const char* column) {
+void add_choice_options(Parser& command, Choice& choice) {
+  for (const char* name :
+       {"command", "model", "backend", "device", "label", "group", "environment"}) {
     // The help says what the registry says.
-    for (const Column& each : table("runs").columns) {
-      if (each.name != column) continue;
-      std::string meaning(each.meaning.substr(0, each.meaning.find(" (")));
+    for (const Column& column : table("runs").columns) {
+      if (column.name != name) continue;
+      std::string meaning(column.meaning.substr(0, column.meaning.find(" (")));
       std::erase(meaning, '`');
-      command.add_option(option, value, "Only runs with this: " + meaning)->type_name("TEXT");
+      command
+          .add_option(fmt::format("--{}", name), choice.conditions[name],
+                      "Only runs with this: " + meaning)
+          ->type_name("TEXT");
     }
-  };
-  add("--command", filter.command, "command");
-  add("--model", filter.model, "model");
-  add("--backend", filter.backend, "backend");
-  add("--device", filter.device, "device");
-  add("--label", filter.label, "label");
-  add("--group", filter.group, "group");
-  add("--environment", filter.environment, "environment");
-  command.add_option("--limit", filter.limit, "Only so many, the newest")->type_name("N");
+  }
+  command
+      .add_option("--where", choice.where,
+                  "The same for any field of runs: batch=64,precision=bf16 (see 'store columns')")
+      ->type_name("NAME=VALUE,...");
+  command.add_option("--limit", choice.limit, "Only so many, the newest")->type_name("N");
 }
 
 constexpr const char* kRunNames =
-    "A run's number, the first letters of its uuid, last, last~1 (the one before), ...";
+    "A run's number, the first letters of its uuid, last, last~1 (the one before)";
 
 }  // namespace
 
@@ -198,15 +223,23 @@ void add_store(Parser& program, Action& action) {
     return sub;
   };
   Parser* list = add("list", "The runs in the store", run_list);
-  add_filter_options(*list, options->filter);
+  add_choice_options(*list, options->choice);
   list->footer(
       "Examples:\n"
       "  ridgeline store list\n"
-      "  ridgeline store list --model resnet18 --device cpu --limit 20");
+      "  ridgeline store list --model resnet18 --device cpu --limit 20\n"
+      "  ridgeline store list --where batch=64,recompute=yes");
 
   Parser* show = add("show", "All that is known of one run", run_show);
-  show->add_option("RUN", options->names, kRunNames)->required()->expected(1);
-  show->footer("Examples:\n  ridgeline store show last\n  ridgeline store show 12 --json");
+  show->add_option("RUN", options->names,
+                   std::string(kRunNames) + "; or the newest with NAME=VALUE,...")
+      ->required()
+      ->expected(1);
+  show->footer(
+      "Examples:\n"
+      "  ridgeline store show last\n"
+      "  ridgeline store show 12 --json\n"
+      "  ridgeline store show label=before,backend=native");
 
   Parser* import = add("import", "Bring in runs of other stores or result files", run_import);
   import->add_option("FILE", options->names, "Stores, or JSON files (see docs/store.md)")
@@ -219,7 +252,7 @@ void add_store(Parser& program, Action& action) {
       "  ridgeline store import mac.json --store all.db");
 
   Parser* out = add("export", "Write runs for other programs", run_export);
-  add_filter_options(*out, options->filter);
+  add_choice_options(*out, options->choice);
   out->add_option("--runs", options->names, "Only these, with commas; named as 'show' does")
       ->delimiter(',')
       ->take_all()

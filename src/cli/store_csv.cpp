@@ -15,28 +15,37 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Cells = std::vector<std::string>;
+template <typename Type>
+std::string text_of(const Type& value) {
+  if constexpr (is_composite<Type>) {
+    return composite_text(value);
+  } else if constexpr (std::same_as<Type, ImageShape>) {
+    return value.text();
+  } else if constexpr (std::is_enum_v<Type>) {
+    return std::string(name_of(value));
+  } else if constexpr (std::same_as<Type, std::optional<double>>) {
+    return value ? text_of(*value) : std::string();
+  } else if constexpr (std::same_as<Type, double>) {
+    return std::isnan(value) ? std::string() : fmt::format("{}", value);
+  } else if constexpr (std::same_as<Type, bool>) {
+    return value ? "1" : "0";
+  } else {
+    return fmt::format("{}", value);
+  }
+}
 
-std::string cell(const std::string& text) { return csv_cell(text); }
-std::string cell(double number) { return std::isnan(number) ? "" : fmt::format("{}", number); }
-std::string cell(std::int64_t number) { return fmt::format("{}", number); }
-std::string cell(int number) { return fmt::format("{}", number); }
-std::string cell(const std::optional<double>& number) { return number ? cell(*number) : ""; }
-std::string cell(RunStatus status) { return std::string(name_of(status)); }
-std::string cell(SampleKind kind) { return std::string(name_of(kind)); }
-std::string cell(ItemStatus status) { return std::string(name_of(status)); }
-
-// Names and cells of a record's fields.
+// Names and cells of a row; every cell is quoted where it must be.
 struct Line {
   std::vector<std::string> names, cells;
 
-  void add(std::string_view name, std::string text) {
+  template <typename Type>
+  void add(std::string_view name, const Type& value) {
     names.emplace_back(name);
-    cells.push_back(std::move(text));
+    cells.push_back(csv_cell(text_of(value)));
   }
   template <typename Record>
   void add_fields(const Record& record) {
-    visit_fields(record, [&](std::string_view name, const auto& field) { add(name, cell(field)); });
+    visit_fields(record, [&](std::string_view name, const auto& field) { add(name, field); });
   }
 };
 
@@ -53,20 +62,20 @@ std::string csv_line(const std::vector<std::string>& first,
 // What tells one run from another. A name that the table has itself gets "run_" before it.
 Line identity(const RunRecord& run, const std::map<std::string, EnvironmentRecord>& environments) {
   Line line;
-  line.add("run", cell(run.id));
+  line.add("run", run.id);
   line.add("uuid", run.uuid);
   const auto found = environments.find(run.environment);
   const EnvironmentRecord environment =
       found == environments.end() ? EnvironmentRecord{} : found->second;
   line.add("environment", run.environment);
-  line.add("environment_label", cell(environment.label));
-  line.add("host", cell(environment.host));
-  line.add("command", cell(run.command));
+  line.add("environment_label", environment.label);
+  line.add("host", environment.host);
+  line.add("command", run.command);
   line.add("group", run.group);
-  line.add("label", cell(run.label));
+  line.add("label", run.label);
   line.add("started", run.started);
-  line.add("status", cell(run.status));
-  line.add("seed", cell(run.seed));
+  line.add("status", run.status);
+  line.add("seed", run.seed);
   line.add_fields(run.work);
   line.add_fields(run.executor);
   return line;
@@ -80,23 +89,25 @@ std::map<std::string, EnvironmentRecord> environments_by_key(const Store& store)
   return map;
 }
 
-// A table whose rows `lines` gives for one run; `names` are its columns.
+// A table whose rows `lines` gives for one run; any line of it serves as `header`, for the names.
 template <typename Lines>
-std::int64_t write_table(const fs::path& path, const std::vector<std::string>& names,
-                         const Store& store, std::span<const RunRecord> runs, Lines&& lines) {
+std::int64_t write_table(const fs::path& path, const Store& store, std::span<const RunRecord> runs,
+                         const Line& header, Lines&& lines) {
   const auto environments = environments_by_key(store);
   DurableFile file(path);
   std::vector<std::string> run_names = identity({}, environments).names;
   for (std::string& name : run_names) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) name = "run_" + name;
+    if (std::find(header.names.begin(), header.names.end(), name) != header.names.end()) {
+      name = "run_" + name;
+    }
   }
-  file.write(csv_line(run_names, names));
+  file.write(csv_line(run_names, header.names));
   std::int64_t rows = 0;
   for (const RunRecord& run : runs) {
     const Line own = identity(run, environments);
     std::string text;
-    lines(run, [&](const std::vector<std::string>& cells) {
-      text += csv_line(own.cells, cells);
+    lines(run, [&](const Line& line) {
+      text += csv_line(own.cells, line.cells);
       ++rows;
     });
     file.write(text);
@@ -105,24 +116,59 @@ std::int64_t write_table(const fs::path& path, const std::vector<std::string>& n
   return rows;
 }
 
+std::string_view unit_of(std::span<const RegisteredName> names, std::string_view name) {
+  const RegisteredName* known = find_name(names, name);
+  return known == nullptr ? std::string_view() : known->unit;
+}
+
+template <typename Row>
+Line line_of(const Row& row) {
+  Line line;
+  line.add_fields(row);
+  if constexpr (std::same_as<Row, Reading>) line.add("unit", unit_of(sensor_names(), row.sensor));
+  return line;
+}
+
 template <typename Row>
 void write_rows(const fs::path& folder, const Store& store, std::span<const RunRecord> runs,
                 std::vector<Row> (Store::*read)(RunId) const) {
-  const auto fields = field_names<Row>();
-  std::vector<std::string> names(fields.begin(), fields.end());
-  if constexpr (std::same_as<Row, Reading>) names.emplace_back("unit");
-  (void)write_table(folder / fmt::format("{}.csv", table_of<Row>), names, store, runs,
+  (void)write_table(folder / fmt::format("{}.csv", row_table<Row>), store, runs, line_of(Row{}),
                     [&](const RunRecord& run, auto&& add) {
-                      for (const Row& row : (store.*read)(run.id)) {
-                        Line line;
-                        line.add_fields(row);
-                        if constexpr (std::same_as<Row, Reading>) {
-                          const RegisteredName* name = find_name(sensor_names(), row.sensor);
-                          line.add("unit", name == nullptr ? "" : std::string(name->unit));
-                        }
-                        add(line.cells);
-                      }
+                      for (const Row& row : (store.*read)(run.id)) add(line_of(row));
                     });
+}
+
+Line sample_line(const Sample& sample, const RunRecord& run) {
+  Line line = line_of(sample);
+  const double rate = static_cast<double>(run.work.batch) / sample.wall_seconds;
+  line.add("samples_per_second",
+           sample.wall_seconds > 0.0 ? std::optional(rate) : std::optional<double>());
+  return line;
+}
+
+Line number_line(const std::string& name, double value) {
+  Line line;
+  line.add("name", name);
+  line.add("value", value);
+  line.add("unit", unit_of(number_names(), name));
+  return line;
+}
+
+Line note_line(const std::string& name, const std::string& value) {
+  Line line;
+  line.add("name", name);
+  line.add("value", value);
+  return line;
+}
+
+// What a run has beside its identity.
+Line run_line(const RunRecord& run) {
+  static const std::vector<std::string> named = identity({}, {}).names;
+  Line line;
+  visit_own_fields(run, [&](std::string_view name, const auto& value) {
+    if (std::find(named.begin(), named.end(), name) == named.end()) line.add(name, value);
+  });
+  return line;
 }
 
 // Tables that belong to no run.
@@ -172,17 +218,8 @@ void write_studies(const Store& store, const fs::path& folder) {
 
 std::int64_t write_samples_csv(const Store& store, std::span<const RunRecord> runs,
                                const fs::path& file) {
-  const auto fields = field_names<Sample>();
-  std::vector<std::string> names(fields.begin(), fields.end());
-  names.emplace_back("samples_per_second");
-  return write_table(file, names, store, runs, [&](const RunRecord& run, auto&& add) {
-    for (const Sample& sample : store.samples(run.id)) {
-      Line line;
-      line.add_fields(sample);
-      const double rate = static_cast<double>(run.work.batch) / sample.wall_seconds;
-      line.add("samples_per_second", sample.wall_seconds > 0.0 ? cell(rate) : "");
-      add(line.cells);
-    }
+  return write_table(file, store, runs, sample_line({}, {}), [&](const RunRecord& run, auto&& add) {
+    for (const Sample& sample : store.samples(run.id)) add(sample_line(sample, run));
   });
 }
 
@@ -192,23 +229,15 @@ void write_tables_csv(const Store& store, std::span<const RunRecord> runs, const
   if (error) fail("{}: the folder cannot be made: {}", folder.string(), error.message());
   write_environments(store, folder);
   write_studies(store, folder);
-  (void)write_table(folder / "runs.csv", {"arguments", "finished", "error"}, store, runs,
+  (void)write_table(folder / "runs.csv", store, runs, run_line({}),
+                    [](const RunRecord& run, auto&& add) { add(run_line(run)); });
+  (void)write_table(folder / "run_numbers.csv", store, runs, number_line("", 0.0),
                     [](const RunRecord& run, auto&& add) {
-                      add(Cells{cell(run.arguments), run.finished, cell(run.error)});
+                      for (const auto& [name, value] : run.numbers) add(number_line(name, value));
                     });
-  (void)write_table(
-      folder / "run_numbers.csv", {"name", "value", "unit"}, store, runs,
-      [](const RunRecord& run, auto&& add) {
-        for (const auto& [name, value] : run.numbers) {
-          const RegisteredName* known = find_name(number_names(), name);
-          add(Cells{cell(name), cell(value), known == nullptr ? "" : std::string(known->unit)});
-        }
-      });
-  (void)write_table(folder / "run_notes.csv", {"name", "value"}, store, runs,
+  (void)write_table(folder / "run_notes.csv", store, runs, note_line("", ""),
                     [](const RunRecord& run, auto&& add) {
-                      for (const auto& [name, value] : run.notes) {
-                        add(Cells{cell(name), cell(value)});
-                      }
+                      for (const auto& [name, value] : run.notes) add(note_line(name, value));
                     });
   (void)write_samples_csv(store, runs, folder / "samples.csv");
   write_rows<StepTime>(folder, store, runs, &Store::steps);

@@ -5,24 +5,25 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Without the run's number: the same configuration has the same name in two files.
+// Without the run's number: the same configuration has the same name in two files. What comes with
+// a machine has no part in it.
 std::string benchmark_name(const RunRecord& run) {
-  const Work& work = run.work;
-  std::string name =
-      fmt::format("{}/{}/batch:{}/{}/{}/{}/{}", work.model, work.kind, work.batch, work.image,
-                  work.precision, run.executor.backend, run.executor.device);
-  for (const std::string* part : {&work.settings, &work.variant, &run.executor.options}) {
-    if (!part->empty()) name += '/' + *part;
+  std::vector<std::string> words;
+  for (const IdentityField& field : identity_fields()) {
+    std::string phrase = field.scope == Scope::machine ? std::string() : field.phrase(run);
+    if (!phrase.empty()) words.push_back(std::move(phrase));
   }
-  return name;
+  return joined(words, "/");
 }
 
 // There is no processor time for one iteration: where the device has a clock of its own its time

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
-#include "lab/store/rows.h"
+#include "lab/store/field_json.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -38,7 +38,7 @@ std::string list_text(const Store& store, std::span<const RunRecord> runs) {
     running = running || run.status == RunStatus::running;
     table.add_row(
         {fmt::format("{}", run.id), short_time(run.started), run.command, run.work.model,
-         fmt::format("{}", run.work.batch), run.work.image, run.work.precision,
+         fmt::format("{}", run.work.batch), run.work.image.text(), run.work.precision,
          run.executor.backend, run.executor.device,
          figures.median_seconds ? duration_text(*figures.median_seconds) : "n/a",
          figures.samples_per_second ? count_text(std::llround(*figures.samples_per_second)) : "n/a",
@@ -53,13 +53,7 @@ std::string list_json(const Store& store, std::span<const RunRecord> runs) {
   for (const RunRecord& run : runs) {
     const RunFigures figures = figures_of(store, run);
     Json row = {{"run", run.id}};
-    visit_fields(run, [&](std::string_view name, const auto& field) {
-      if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(field)>>) {
-        row[name] = name_of(field);
-      } else {
-        row[name] = field;
-      }
-    });
+    row.update(fields_json(run));
     row["median_ms"] =
         figures.median_seconds ? number_or_null(*figures.median_seconds * 1e3) : Json(nullptr);
     row["samples_per_second"] = number_or_null(figures.samples_per_second);

@@ -10,7 +10,8 @@
 #include "cli/store_output.h"
 #include "lab/memory_ledger.h"
 #include "lab/store/columns.h"
-#include "lab/store/rows.h"
+#include "lab/store/field_json.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -20,7 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kShownSteps = 10;
 
 std::string line(std::string_view name, const std::string& value) {
-  return fmt::format("{:<16}{}\n", name, value);
+  return fmt::format("{:<22}{}\n", name, value);
 }
 
 std::string environment_text(const Store& store, const std::string& key) {
@@ -36,7 +37,6 @@ std::string environment_text(const Store& store, const std::string& key) {
 }
 
 std::string head_text(const Store& store, const RunRecord& run) {
-  const Work& work = run.work;
   std::string text = line("run", fmt::format("{} ({})", run.id, run.uuid));
   const auto add = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) text += line(name, value);
@@ -47,19 +47,8 @@ std::string head_text(const Store& store, const RunRecord& run) {
   add("finished", run.finished.empty() ? "n/a" : run.finished);
   add("status", std::string(name_of(run.status)) + (run.error.empty() ? "" : ": " + run.error));
   add("environment", environment_text(store, run.environment));
-  add("work", fmt::format("{} of {}, batch {}, {}, {} classes, {}, seed {}", work.kind, work.model,
-                          work.batch, work.image, work.classes, work.precision, run.seed));
-  add("settings", work.settings);
-  add("optimizer", work.optimizer);
-  add("data", work.data + (work.data_samples > 0
-                               ? fmt::format(", {} samples", count_text(work.data_samples))
-                               : ""));
-  add("normalisation", work.normalisation);
-  add("variant", work.variant);
-  add("executor",
-      fmt::format("{} on {}, {} thread{}{}{}", run.executor.backend, run.executor.device,
-                  run.executor.threads, run.executor.threads == 1 ? "" : "s",
-                  run.executor.options.empty() ? "" : ", ", run.executor.options));
+  add("seed", fmt::format("{}", run.seed));
+  for (const IdentityField& field : identity_fields()) add(field.label, field.text(run));
   for (const auto& [name, value] : run.notes) add(name, value);
   return text;
 }
@@ -163,30 +152,6 @@ std::string findings_text(const std::vector<Finding>& findings) {
   return text;
 }
 
-// Fields of a record, missing ones null.
-template <typename Record>
-Json record_json(const Record& record) {
-  Json object = Json::object();
-  visit_fields(record, [&](std::string_view name, const auto& field) {
-    using Field = std::remove_cvref_t<decltype(field)>;
-    if constexpr (std::is_enum_v<Field>) {
-      object[name] = name_of(field);
-    } else if constexpr (std::same_as<Field, std::optional<double>>) {
-      object[name] = field ? Json(*field) : Json(nullptr);
-    } else {
-      object[name] = field;  // what is not a number becomes null
-    }
-  });
-  return object;
-}
-
-template <typename Record>
-Json list_json(const std::vector<Record>& records) {
-  Json list = Json::array();
-  for (const Record& record : records) list.push_back(record_json(record));
-  return list;
-}
-
 Json summary_json(const std::optional<SampleSummary>& found) {
   if (!found) return nullptr;
   const Summary& s = found->summary;
@@ -215,7 +180,7 @@ std::string show_text(const Store& store, const RunRecord& run) {
 
 std::string show_json(const Store& store, const RunRecord& run) {
   Json document = {{"run", run.id}};
-  document.update(record_json(run));
+  document.update(fields_json(run));
   document["numbers"] = run.numbers;
   document["notes"] = run.notes;
   const std::vector<Sample> samples = store.samples(run.id);

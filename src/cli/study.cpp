@@ -7,9 +7,9 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
-#include "cli/store_options.h"
 #include "cli/study_output.h"
 #include "lab/environment.h"
 #include "study/plan.h"
@@ -133,10 +133,13 @@ int run_study(const StudyOptions& options) {
   summary.seconds = progress.seconds();
   print(options.json ? study_json(summary) : study_outcome_text(summary));
   if (!whole) return 128 + progress.signal();
-  const bool failed =
-      std::any_of(summary.items.begin(), summary.items.end(),
-                  [](const StudyItemRecord& item) { return item.status == ItemStatus::failed; });
-  return failed ? 1 : 0;
+  const auto any = [&](ItemStatus status) {
+    return std::any_of(summary.items.begin(), summary.items.end(),
+                       [&](const StudyItemRecord& item) { return item.status == status; });
+  };
+  if (any(ItemStatus::failed)) return 1;
+  if (!any(ItemStatus::done)) fail("{}", study_idle_text(summary));
+  return 0;
 }
 
 }  // namespace

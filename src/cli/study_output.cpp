@@ -46,40 +46,36 @@ std::string about(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600.0);
 }
 
-// The end of an item's title; its key tells the rest.
-std::string executors_of(const StudyItemRecord& item) {
-  const std::size_t colon = item.title.rfind(": ");
-  return colon == std::string::npos ? std::string() : item.title.substr(colon + 2);
-}
-
-// What is left out, the same reasons together.
-std::string left_out_text(std::span<const StudyItemRecord> items) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
+// What is left out by its reasons, in the order in which they come.
+using Reasons = std::vector<std::pair<std::string, std::vector<std::string>>>;
+Reasons left_out_of(std::span<const StudyItemRecord> items) {
+  Reasons reasons;
   for (const StudyItemRecord& item : items) {
     if (item.status != ItemStatus::left_out) continue;
-    const auto known = std::find_if(by_reason.begin(), by_reason.end(),
-                                    [&](const auto& each) { return each.first == item.reason; });
-    if (known != by_reason.end()) {
-      known->second.push_back(item.key);
-    } else {
-      by_reason.push_back({item.reason, {item.key}});
-    }
+    auto known = std::find_if(reasons.begin(), reasons.end(),
+                              [&](const auto& each) { return each.first == item.reason; });
+    if (known == reasons.end()) known = reasons.insert(known, {item.reason, {}});
+    known->second.push_back(item.key);
   }
-  if (by_reason.empty()) return {};
-  std::string text = "\nLeft out\n";
-  for (const auto& [reason, keys] : by_reason) {
+  return reasons;
+}
+
+std::string left_out_text(std::span<const StudyItemRecord> items) {
+  const Reasons reasons = left_out_of(items);
+  std::string text = reasons.empty() ? "" : "\nLeft out\n";
+  for (const auto& [reason, keys] : reasons) {
     text += fmt::format("  {}\n    because {}\n", joined(keys, ", "), reason);
   }
   return text;
 }
 
-// What stands for what was not to be had, each with its parts.
+// Substituted data and weights, each with its parts.
 std::string substitutes_text(std::span<const StudyItemRecord> items) {
   std::map<std::string, std::vector<std::string>> parts;
   for (const StudyItemRecord& item : items) {
     if (item.substitute.empty() || !runs(item)) continue;
     std::vector<std::string>& names = parts[item.substitute];
-    const std::string part = item.key.substr(0, item.key.find('/'));
+    const std::string part = study::part_of(item);
     if (std::find(names.begin(), names.end(), part) == names.end()) names.push_back(part);
   }
   if (parts.empty()) return {};
@@ -96,13 +92,13 @@ std::string study_plan_text(const StudySummary& summary) {
   const study::Definition& definition = summary.study->definition;
   std::size_t count = 0, done = 0;
   double seconds = 0.0;
-  TextTable table({"item", "by", "about"}, "llr");
+  TextTable table({"part", "item", "about"}, "llr");
   for (const StudyItemRecord& item : summary.items) {
     if (!runs(item)) continue;
     ++count;
     done += item.status == ItemStatus::done ? 1 : 0;
     if (waits(item)) seconds += item.estimated_seconds;
-    table.add_row({item.key + (item.substitute.empty() ? "" : " *"), executors_of(item),
+    table.add_row({study::part_of(item), item.title + (item.substitute.empty() ? "" : " *"),
                    item.status == ItemStatus::done ? "done"
                    : item.estimated_seconds > 0.0  ? about(item.estimated_seconds)
                                                    : "nothing"});
@@ -142,6 +138,15 @@ std::string study_outcome_text(const StudySummary& summary) {
   return text;
 }
 
+std::string study_idle_text(const StudySummary& summary) {
+  std::vector<std::string> reasons;
+  for (const auto& [reason, keys] : left_out_of(summary.items)) reasons.push_back(reason);
+  return fmt::format(
+      "study {}: nothing could be done on this machine: {}", summary.study->definition.name,
+      reasons.empty() ? fmt::format("no part runs at scale {}", name_of(summary.scale))
+                      : joined(reasons, "; "));
+}
+
 std::string study_json(const StudySummary& summary) {
   Json items = Json::array();
   double estimate = 0.0;
@@ -149,7 +154,7 @@ std::string study_json(const StudySummary& summary) {
     if (waits(item)) estimate += item.estimated_seconds;
     items.push_back(
         {{"key", item.key},
-         {"part", item.key.substr(0, item.key.find('/'))},
+         {"part", study::part_of(item)},
          {"title", item.title},
          {"command", item.command},
          {"status", status_word(item.status)},
@@ -210,7 +215,7 @@ double StudyProgress::seconds() const {
 
 // "7 of 20 done, 2 min 05 s so far, about 6 min left"
 std::string StudyProgress::standing() const {
-  // Estimates count little until some of them could be held against the clock.
+  // Estimates count little until some of them could be compared with the clock.
   constexpr double kTrust = 10.0;
   const double pace = (done_seconds_ + kTrust) / (done_estimate_ + kTrust);
   const double item = std::chrono::duration<double>(Clock::now() - item_start_).count();

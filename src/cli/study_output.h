@@ -24,6 +24,8 @@ struct StudySummary {
 [[nodiscard]] std::string study_plan_text(const StudySummary& summary);
 // How it ended.
 [[nodiscard]] std::string study_outcome_text(const StudySummary& summary);
+// Why nothing could be done, in one line. REQUIRES: every item was left out.
+[[nodiscard]] std::string study_idle_text(const StudySummary& summary);
 [[nodiscard]] std::string study_json(const StudySummary& summary);
 // Of the built-in ones.
 [[nodiscard]] std::string study_list_text();

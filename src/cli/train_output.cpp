@@ -89,8 +89,9 @@ std::string broken_text(const std::vector<std::string>& images) {
 }  // namespace
 
 std::string header_text(const TrainReport& report) {
-  const TrainConfig& config = *report.config;
+  const TrainConfig& config = report.config;
   const Dataset& train = report.data->train;
+  const Executor& executor = report.identity.executor;
   std::string options;
   for (const auto& [name, value] : config.step.model.options) {
     options += fmt::format(", {}={}", name, value);
@@ -106,17 +107,16 @@ std::string header_text(const TrainReport& report) {
                       config.crop ? ", cropped at random" : "",
                       config.step.flip ? ", flipped at random" : "");
   text += fmt::format("backend    {} on {}, {} thread{}, {}, seed {}\n", config.plan.backend,
-                      report.device, report.threads, report.threads == 1 ? "" : "s",
-                      report.precision, config.seed);
+                      executor.device, executor.threads, executor.threads == 1 ? "" : "s",
+                      report.identity.work.precision, config.seed);
   if (config.full_batch) {
     text += fmt::format("training   full batch of {}, {} iterations, {}\n",
                         count_text(config.step.batch), config.epochs,
-                        optimizer_text(config.step.optimizer, config.learning_rate));
+                        optimizer_text(report.identity.work));
   } else {
     text += fmt::format("training   batch {} (last batch: {}), {} epoch{}, {}\n", config.step.batch,
                         last_batch_name(config.last_batch), config.epochs,
-                        config.epochs == 1 ? "" : "s",
-                        optimizer_text(config.step.optimizer, config.learning_rate));
+                        config.epochs == 1 ? "" : "s", optimizer_text(report.identity.work));
   }
   if (config.step.label_smoothing > 0.0) {
     text += fmt::format("           label smoothing {}\n", config.step.label_smoothing);
@@ -165,10 +165,10 @@ std::string summary_text(const TrainReport& report) {
   std::string text = "\n";
   if (report.confusion)
     text += confusion_text(*report.confusion, report.data->test.class_names) + '\n';
-  const char* unit = report.config->full_batch ? "iteration" : "epoch";
+  const char* unit = report.config.full_batch ? "iteration" : "epoch";
   text += fmt::format("final test accuracy  {}\n", percent_or_na(result.final_test_accuracy));
-  if (report.config->target_accuracy) {
-    const std::string target = percent_text(*report.config->target_accuracy);
+  if (report.config.target_accuracy) {
+    const std::string target = percent_text(*report.config.target_accuracy);
     text += result.target ? fmt::format(
                                 "target {}        reached at {} {}, after {} of training ({} with "
                                 "evaluations)\n",
@@ -200,9 +200,10 @@ std::string summary_text(const TrainReport& report) {
 }
 
 std::string train_json(const TrainReport& report) {
-  const TrainConfig& config = *report.config;
+  const TrainConfig& config = report.config;
   const TrainResult& result = report.result;
   const Dataset& train = report.data->train;
+  const Executor& executor = report.identity.executor;
   Json epochs = Json::array();
   for (const EpochResult& epoch : result.epochs) epochs.push_back(epoch_json(epoch));
   Json document = {
@@ -221,14 +222,14 @@ std::string train_json(const TrainReport& report) {
         {"flip", config.step.flip},
         {"workers", config.workers}}},
       {"backend", config.plan.backend},
-      {"device", report.device},
-      {"precision", report.precision},
-      {"threads", report.threads},
+      {"device", executor.device},
+      {"precision", report.identity.work.precision},
+      {"threads", executor.threads},
       {"seed", config.seed},
       {"batch", config.step.batch},
       {"full_batch", config.full_batch},
       {"last_batch", last_batch_name(config.last_batch)},
-      {"optimizer", optimizer_text(config.step.optimizer, config.learning_rate)},
+      {"optimizer", optimizer_text(report.identity.work)},
       {"learning_rate", config.learning_rate},
       {"schedule", config.schedule.text()},
       {"label_smoothing", config.step.label_smoothing},
@@ -256,7 +257,9 @@ std::string train_json(const TrainReport& report) {
       {"warnings", result.warnings},
       {"broken_images", result.broken_images},
       {"error", report.error.empty() ? Json(nullptr) : Json(report.error)},
-      {"kernels", report.kernels}};
+      {"kernels", report.kernels},
+      {"work", to_json(report.identity.work)},
+      {"executor", to_json(executor)}};
   Json shares = Json::object();
   for (const auto& [provider, share] : report.providers) shares[provider] = share;
   document["provider_shares"] = std::move(shares);
@@ -267,7 +270,8 @@ std::string train_json(const TrainReport& report) {
 }
 
 std::string train_csv(const TrainReport& report) {
-  const TrainConfig& config = *report.config;
+  const TrainConfig& config = report.config;
+  const Executor& executor = report.identity.executor;
   std::string text =
       "model,backend,device,batch,precision,threads,seed,epoch,train_loss,train_accuracy,test_loss,"
       "test_accuracy,seconds,samples,samples_per_second,data_wait_seconds,evaluation_seconds\n";
@@ -277,9 +281,9 @@ std::string train_csv(const TrainReport& report) {
   for (const EpochResult& epoch : report.result.epochs) {
     text +=
         fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", config.step.model.name,
-                    config.plan.backend, report.device, config.step.batch, report.precision,
-                    report.threads, config.seed, epoch.epoch, epoch.train_loss,
-                    epoch.train_accuracy, number_or_nothing(epoch.test_loss),
+                    config.plan.backend, executor.device, config.step.batch,
+                    report.identity.work.precision, executor.threads, config.seed, epoch.epoch,
+                    epoch.train_loss, epoch.train_accuracy, number_or_nothing(epoch.test_loss),
                     number_or_nothing(epoch.test_accuracy), epoch.seconds, epoch.samples,
                     epoch.samples_per_second(), epoch.data_wait_seconds, epoch.evaluation_seconds);
   }

@@ -13,7 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
-#include "cli/step_data.h"
+#include "cli/terminal.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -171,7 +171,8 @@ int run_verify(const VerifyOptions& options) {
   if (same_device) requests.push_back(config.against);
   const Dataset data = prepare_step(config.step, options.data, options.run, requests,
                                     config.step.batch * config.steps, *device);
-  show_plans(config.step, options.run, requests, options.output.json, *device);
+  Terminal terminal(options.output.json);
+  show_plans(config.step, options.run, requests, terminal, *device);
   const VerifyResult result = verify_steps(config, data, *device, same_device ? *device : *other);
   if (!options.output.csv.empty()) write_file_atomically(options.output.csv, verify_csv(result));
   print(options.output.json ? verify_json(result, config) : verify_text(result, config));
@@ -183,7 +184,6 @@ int run_verify(const VerifyOptions& options) {
 void add_verify(Parser& program, Action& action) {
   auto options = std::make_shared<VerifyOptions>();
   options->run.batch = 32;
-  options->optimizer.sgd_momentum = 0.9;
   Parser* command =
       program.add_subcommand("verify", "Compare two backends layer by layer, gradient by gradient");
   add_run_options(*command, options->run, "The backend to verify");

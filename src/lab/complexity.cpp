@@ -77,6 +77,29 @@ StepWork work_of(const Plan& plan) {
   return work;
 }
 
+std::map<std::string, double> complexity_numbers(const Plan& plan, bool training) {
+  const StepWork work = work_of(plan);
+  std::map<std::string, double> numbers;
+  const auto set = [&](const char* name, std::int64_t value) {
+    numbers[name] = static_cast<double>(value);
+  };
+  std::int64_t executed = 0, read = 0, written = 0;
+  for (const Step& step : plan.steps) {
+    executed += step.boundary.flops;
+    read += step.boundary.bytes_read;
+    written += step.boundary.bytes_written;
+  }
+  set("executed_flops", executed);
+  set("plan_bytes_read", read);
+  set("plan_bytes_written", written);
+  set("plan_steps", static_cast<std::int64_t>(plan.steps.size()));
+  set("forward_macs", work.forward().macs);
+  set("forward_flops", work.forward().flops);
+  if (training) set("training_flops", work.total.flops);
+  if (work.moved_bytes > 0) numbers["intensity"] = training_intensity(work);
+  return numbers;
+}
+
 Cost StepWork::forward() const {
   Cost cost = of(Phase::input);
   cost += of(Phase::forward);

@@ -4,6 +4,7 @@
 // dry Plan of a training step; the formulas themselves stand in src/ops.
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct StepWork {
   [[nodiscard]] Cost forward() const;
 };
 [[nodiscard]] StepWork work_of(const Plan& plan);
+
+// The same under the names that the store has for numbers of a run.
+[[nodiscard]] std::map<std::string, double> complexity_numbers(const Plan& plan, bool training);
 
 // FLOPs for each byte moved.
 [[nodiscard]] std::optional<double> forward_intensity(const StepWork& work);

@@ -188,14 +188,13 @@ std::int64_t bytes_read_by(const Plan& plan, const Step& step) {
 }
 
 std::string unit_of(const Plan& plan, const Step& step, const Device& device) {
+  if (!step.kernel->unit.empty()) return std::string(step.kernel->unit);
   const std::string plain = computes_in_doubles(plan, step) ? "fp64" : "fp32";
   if (device.kind() == "cpu") return plain;
   const std::optional<DType> type = product_type(plan, step);
   if (!type) return plain;
   if (*type == DType::bf16) return "tensor bf16";
-  // Products of f32 that a kernel puts together from pieces of half the width.
-  const bool in_pieces = step.kernel->implementation.find("f16 pieces") != std::string::npos;
-  if (*type == DType::f16 || in_pieces) return "tensor fp16";
+  if (*type == DType::f16) return "tensor fp16";
   if (*type == DType::f32 && plan.graph->allows_tf32()) return "tensor tf32";
   return plain;
 }

@@ -72,7 +72,10 @@ class Kernel {
   std::size_t workspace_bytes = 0;
   Traits traits;
   std::string implementation;  // the provider's own name for what runs, if it has one
-  double flop_factor = 1.0;    // executed FLOPs ÷ algorithmic FLOPs (Winograd < 1)
+  // The compute unit of its products where the types of its values do not tell: "tensor fp16" of a
+  // kernel that puts products of f32 together from pieces of half the width.
+  std::string_view unit = {};
+  double flop_factor = 1.0;  // executed FLOPs ÷ algorithmic FLOPs (Winograd < 1)
 };
 
 struct KernelRow {

@@ -11,6 +11,7 @@
 #include "lab/peers/peer_name.h"
 #include "lab/roofline/stored.h"
 #include "lab/stats/summary.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline::report {
 namespace {
@@ -94,19 +95,11 @@ void measure(RunView& view, const Store& store) {
   const auto flops =
       number_of(run, run.work.kind == "inference" ? "forward_flops" : "training_flops");
   if (view.rate && flops && batch > 0.0) view.flops_per_second = *flops * view.rate->value / batch;
-  view.learning_rate = number_of(run, "learning_rate");
 }
 
-std::string setting_of(const Work& work, const std::string& name) {
-  std::string_view rest = work.settings;
-  while (!rest.empty()) {
-    const std::string_view one = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-    if (one.size() > name.size() && one.starts_with(name) && one[name.size()] == '=') {
-      return std::string(one.substr(name.size() + 1));
-    }
-  }
-  return {};
+std::string option_of(const Work& work, const std::string& name) {
+  const auto found = work.settings.find(name);
+  return found == work.settings.end() ? std::string() : found->second;
 }
 
 std::string machine_name(const EnvironmentRecord& environment) {
@@ -157,36 +150,36 @@ Estimate ratio_of(const Estimate& b, const Estimate& a) {
   return ratio;
 }
 
-std::string RunView::executor() const {
+std::string RunView::executor(const std::string& more) const {
   const Executor& by = run.executor;
   std::string text = by.backend;
-  if (by.device != "cpu" && by.backend.find('-') == std::string::npos) text += " on " + by.device;
+  // The name of a peer tells its device, if it is the first of its kind.
+  std::string_view kind = by.device;
+  if (kind.ends_with(":0")) kind.remove_suffix(2);
+  const bool told = is_peer(by.backend) && by.backend.ends_with(kind);
+  if (by.device != "cpu" && !told) text += " on " + by.device;
   if (run.work.precision != "fp32") text += " in " + run.work.precision;
-  if (!by.options.empty()) text += fmt::format(" ({})", by.options);
-  return text;
+  std::string options = options_text(by);
+  if (!options.empty() && !more.empty()) options += ", ";
+  options += more;
+  return options.empty() ? text : fmt::format("{} ({})", text, options);
 }
 
 std::string RunView::word(const std::string& axis) const {
-  const Work& work = run.work;
-  if (axis == "model") return work.model;
-  if (axis == "backend") return run.executor.backend;
-  if (axis == "device") return run.executor.device;
-  if (axis == "precision") return work.precision;
-  if (axis == "image") return work.image;
-  if (axis == "optimizer") return work.optimizer;
-  if (axis == "data") return work.data;
   if (const std::optional<double> value = number(axis)) return fmt::format("{:.10g}", *value);
-  return setting_of(work, axis);
+  if (const IdentityField* field = find_identity_field(axis)) return field->text(run);
+  return option_of(run.work, axis);
 }
 
 std::optional<double> RunView::number(const std::string& axis) const {
-  if (axis == "batch") return static_cast<double>(run.work.batch);
-  if (axis == "samples") return static_cast<double>(run.work.data_samples);
-  if (axis == "classes") return static_cast<double>(run.work.classes);
-  if (axis == "threads") return static_cast<double>(run.executor.threads);
   if (axis == "epochs") return static_cast<double>(epochs.size());
+  if (axis == "samples") {
+    const std::int64_t samples = run.work.data_samples;
+    return samples > 0 ? std::optional(static_cast<double>(samples)) : std::nullopt;
+  }
+  if (const IdentityField* field = find_identity_field(axis)) return field->value(run);
   if (const auto known = number_of(run, axis)) return known;
-  const std::string text = setting_of(run.work, axis);
+  const std::string text = option_of(run.work, axis);
   double value = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;

@@ -53,13 +53,13 @@ struct RunView {
   // second. Nothing where nothing was measured.
   std::optional<Estimate> seconds, rate;
   std::optional<double> flops_per_second;  // algorithmic FLOPs of the iteration over its time
-  std::optional<double> learning_rate;
 
   // "native", "auto on cuda:0 in bf16", "torch-cpu (channels_last)": what tells executors apart.
-  [[nodiscard]] std::string executor() const;
-  // The value of an axis, as a word and as a number: "batch", "model", "backend", "device",
-  // "precision", "image", "optimizer", "learning_rate", "samples", "epochs", "parameters",
-  // "training_flops", or an option of the model ("depth", "activation"). Empty: it has none.
+  // `more` is said beside its options: "4 threads".
+  [[nodiscard]] std::string executor(const std::string& more = {}) const;
+  // The value of an axis, as a word and as a number: a field of the run's identity by its name, the
+  // samples of its data set ("samples"), the epochs that were done ("epochs"), a number of the run
+  // ("training_flops"), or an option of the model ("depth", "activation"). Empty: it has none.
   [[nodiscard]] std::string word(const std::string& axis) const;
   [[nodiscard]] std::optional<double> number(const std::string& axis) const;
 };

@@ -10,8 +10,6 @@
 namespace ridgeline::report {
 namespace {
 
-// For accuracies whose number of test samples was not written down: few, so that the interval of
-// guessing is wide.
 constexpr double kAssumedTestSamples = 1000.0;
 constexpr double kStandardErrors = 3.0;
 
@@ -23,28 +21,20 @@ void find_substitute(const RunView& run, std::vector<Finding>& flags) {
   if (!run.substitute.empty()) flags.push_back(flag(kSubstituted, "warning", run.substitute));
 }
 
-std::optional<double> number_of(const RunView& run, const char* name) {
-  const auto found = run.run.numbers.find(name);
-  if (found == run.run.numbers.end()) return std::nullopt;
-  return found->second;
-}
-
 void find_chance(const RunView& run, std::vector<Finding>& flags) {
   const EpochRecord* last = nullptr;
   for (const EpochRecord& epoch : run.epochs) {
     if (epoch.test_accuracy) last = &epoch;
   }
-  const std::int64_t classes = run.run.work.classes;
+  const std::int64_t classes = run.run.work.classes, tested = run.run.work.test_samples;
   if (last == nullptr || classes < 2) return;
-  const std::optional<double> tested = number_of(run, "test_samples");
-  if (!at_chance(*last->test_accuracy, classes, tested.value_or(kAssumedTestSamples))) return;
+  if (!at_chance(*last->test_accuracy, classes, tested_samples(run))) return;
   flags.push_back(flag(
       kAtChance, "warning",
       fmt::format("test accuracy {:.2f}% after epoch {}; guessing among {} classes gives {:.2f}%{}",
                   100.0 * *last->test_accuracy, last->epoch, classes,
                   100.0 / static_cast<double>(classes),
-                  tested ? fmt::format(" on {} samples", count_text(std::llround(*tested)))
-                         : std::string())));
+                  tested > 0 ? fmt::format(" on {} samples", count_text(tested)) : "")));
 }
 
 void find_loss(const RunView& run, std::vector<Finding>& flags) {
@@ -74,11 +64,12 @@ void find_frozen(const RunView& run, std::vector<Finding>& flags) {
                                      run.epochs.front().train_loss, run.epochs.size())));
     return;
   }
-  if (run.run.work.variant.find("freeze=") == std::string::npos) return;
+  const NameList& frozen = run.run.work.freeze;
+  if (frozen.empty()) return;
   flags.push_back(flag(kFrozen, "note",
-                       fmt::format("only some parameters were trained ({}): a step does less work "
-                                   "than one of the whole network",
-                                   run.run.work.variant)));
+                       fmt::format("not all parameters were trained ({} frozen): a step does less "
+                                   "work than one of the whole network",
+                                   joined(frozen, ", "))));
 }
 
 void find_loader(const RunView& run, std::vector<Finding>& flags) {
@@ -168,7 +159,7 @@ constexpr std::array<Meaning, 19> kMeanings = {{
 }  // namespace
 
 std::optional<double> wait_share(const RunView& run) {
-  if (const auto share = number_of(run, "data_wait_share")) return share;
+  if (const auto share = run.number("data_wait_share")) return share;
   double waited = 0.0, seconds = 0.0;
   for (const EpochRecord& epoch : run.epochs) {
     waited += epoch.data_wait_seconds;
@@ -176,6 +167,11 @@ std::optional<double> wait_share(const RunView& run) {
   }
   if (seconds <= 0.0) return std::nullopt;
   return waited / seconds;
+}
+
+double tested_samples(const RunView& run) {
+  const std::int64_t tested = run.run.work.test_samples;
+  return tested > 0 ? static_cast<double>(tested) : kAssumedTestSamples;
 }
 
 bool at_chance(double accuracy, std::int64_t classes, double samples) {

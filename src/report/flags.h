@@ -33,6 +33,10 @@ inline constexpr double kLoaderShare = 0.10;
 // How much of its time the run waited for data; nothing: not measured.
 [[nodiscard]] std::optional<double> wait_share(const RunView& run);
 
+// That accuracies of a training's test were made from; where that was not written down a small
+// number, so that the interval of guessing is wide.
+[[nodiscard]] double tested_samples(const RunView& run);
+
 // Whether an accuracy could come from guessing: not more than three standard errors of `samples`
 // guesses above 1 / classes.
 [[nodiscard]] bool at_chance(double accuracy, std::int64_t classes, double samples);

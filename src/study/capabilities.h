@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/precision.h"
 #include "lab/store/records.h"
 #include "study/executors.h"
 
@@ -26,7 +27,7 @@ class Capabilities {
   [[nodiscard]] virtual std::string refuse(const ExecutorName& executor) = 0;
   // Why it cannot compute in a precision there; empty: it can.
   [[nodiscard]] virtual std::string refuse_precision(const ExecutorName& executor,
-                                                     const std::string& precision) = 0;
+                                                     Precision precision) = 0;
   // "cpu", "cuda:0": those that there are.
   [[nodiscard]] virtual std::vector<std::string> devices() = 0;
   // What --data takes for data that a study names; nothing: it is not here.

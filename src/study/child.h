@@ -6,18 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "lab/calls/outcome.h"
+
 namespace ridgeline::study {
 
-struct ChildOutcome {
-  int code = 0;          // of its exit; 128 + n when signal n ended it
+struct ChildEnding {
   bool stopped = false;  // because `go_on` said so
-  std::string output;    // standard output
-  std::string errors;    // the end of standard error
+  // What the command told. One that was killed or told nothing has failed: the reason is then its
+  // signal or exit code, with the last line of its standard error.
+  Outcome outcome = {};
 };
 
 // `go_on` is asked several times a second. When it says no, the child gets SIGINT, and after some
 // seconds SIGKILL. Throws a failure when the program cannot be started.
-[[nodiscard]] ChildOutcome run_child(std::vector<std::string> words,
-                                     const std::function<bool()>& go_on);
+[[nodiscard]] ChildEnding run_child(std::vector<std::string> words,
+                                    const std::function<bool()>& go_on);
 
 }  // namespace ridgeline::study

@@ -64,9 +64,11 @@ std::vector<std::string> command_words(const CommandInput& input) {
   }
   for (const auto& [name, value] : configuration.settings) words.add("--set", name + "=" + value);
   words.add("--image", configuration.image);
-  words.add("--batch", configuration.batch);
+  words.add("--batch", configuration.batch_text());
   words.add(train ? "--limit" : "--samples", configuration.samples);
-  words.add("--precision", configuration.precision);
+  if (configuration.precision) {
+    words.add("--precision", std::string(name_of(*configuration.precision)));
+  }
   words.add("--optimizer", configuration.optimizer);
   words.add("--lr", configuration.learning_rate);
   // Momentum is SGD's alone.

@@ -46,7 +46,7 @@ class Entry {
   // A table of names and lists: settings = {depth = [1, 2], activation = "relu"}.
   [[nodiscard]] std::vector<SettingAxis> settings(const char* key);
 
-  // A key that somebody else reads.
+  // A key that is read elsewhere.
   void allow(const char* key) { asked_.insert(key); }
   // Everything that was not asked for is a mistake.
   void finish() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lab/calls/options.h"
 #include "lab/complexity.h"
 #include "lab/peers/peer_name.h"
 
@@ -31,29 +32,20 @@ double usual_share(const ExecutorName& executor) {
   return 0.3;
 }
 
-// C, H, W from "64", "64x64" or "3x64x64".
-void set_image(ModelConfig& model, const std::string& text) {
-  std::vector<std::int64_t> numbers;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('x', begin), text.size());
-    numbers.push_back(std::stoll(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  if (numbers.empty()) return;
-  model.width = numbers.back();
-  model.height = numbers.size() > 1 ? numbers[numbers.size() - 2] : numbers.back();
-  if (numbers.size() > 2) model.channels = numbers[0];
+std::int64_t batch_of(const Part& part, const Configuration& configuration, std::int64_t samples) {
+  const std::vector<std::int64_t>& batches = configuration.batches;
+  const bool full =
+      part.full_batch || std::find(batches.begin(), batches.end(), kFullBatch) != batches.end();
+  if (full) return std::max<std::int64_t>(samples, 1);
+  return batches.empty() ? kUsualBatch : *std::max_element(batches.begin(), batches.end());
 }
 
-// Of "1,64": inference measures several in one call.
-std::int64_t largest_of(const std::string& list) {
-  std::int64_t largest = 0;
-  for (std::size_t begin = 0; begin < list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    largest = std::max<std::int64_t>(largest, std::stoll(list.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return largest > 0 ? largest : kUsualBatch;
+OptimizerOptions optimizer_of(const Part& part, const Configuration& configuration) {
+  OptimizerOptions options;
+  if (!configuration.optimizer.empty()) options.name = configuration.optimizer;
+  if (options.name == "sgd") options.momentum = part.momentum;
+  options.weight_decay = part.weight_decay;
+  return options;
 }
 
 ModelConfig model_of(const Part& part, const Configuration& configuration, const DataShape& data) {
@@ -79,22 +71,20 @@ StepDemand Estimator::demand(const Part& part, const Configuration& configuratio
   StepSpec spec;
   spec.model = model_of(part, configuration, shape);
   spec.freeze = part.freeze;
-  if (configuration.optimizer.starts_with("adam")) spec.optimizer = AdamAttributes{};
+  const OptimizerOptions optimizer = optimizer_of(part, configuration);
+  spec.optimizer = optimizer_attributes(optimizer);
   const std::int64_t samples = configuration.samples.value_or(shape.samples);
-  const bool whole = part.full_batch || configuration.batch == "full";
-  spec.batch = whole ? std::max<std::int64_t>(samples, 1) : largest_of(configuration.batch);
+  spec.batch = batch_of(part, configuration, samples);
 
-  std::string key = fmt::format("{} {}x{}x{} {} {} {} {} ", spec.model.name, spec.model.channels,
-                                spec.model.height, spec.model.width, spec.model.classes, spec.batch,
-                                configuration.optimizer, part.freeze.size());
-  key += name_of(part.command);
-  for (const auto& [name, value] : spec.model.options) key += fmt::format(" {}={}", name, value);
-  StepDemand& demand = known_[key];
+  const bool inference = part.command == PartCommand::inference;
+  const ModelConfig& model = spec.model;
+  StepDemand& demand = known_[{
+      model.name, model.options, ImageShape{model.channels, model.height, model.width},
+      model.classes, spec.batch, optimizer.name, momentum_of(optimizer), part.freeze, inference}];
   if (demand.batch == 0) {
     const std::unique_ptr<Device> cpu = make_device("cpu");
     const Plan plan = dry_plan(spec, PlanRequest{}, *cpu);
     const BatchComplexity complexity = batch_complexity(plan, spec.batch);
-    const bool inference = part.command == PartCommand::inference;
     demand.flops = static_cast<double>(inference ? complexity.work.forward().flops
                                                  : complexity.work.total.flops);
     demand.moved_bytes = static_cast<double>(complexity.work.moved_bytes) * (inference ? 0.3 : 1.0);

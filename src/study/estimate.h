@@ -1,12 +1,13 @@
 #pragma once
 
 // How long the items of a plan may take, and how much memory they need: rough figures from the work
-// of the networks' plans and the speed of the devices, so that nobody waits without knowing how
-// long.
+// of the networks' plans and the speed of the devices, so that a user knows how long to wait.
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "study/capabilities.h"
 #include "study/datasets.h"
@@ -39,8 +40,13 @@ class Estimator {
  private:
   [[nodiscard]] double step_seconds(const StepDemand& demand, const ExecutorName& executor);
 
+  // All that a step's work and memory depend on: model, its options, image, classes, batch,
+  // optimizer, momentum, what is not trained, whether it is inference.
+  using StepKey = std::tuple<std::string, Settings, ImageShape, std::int64_t, std::int64_t,
+                             std::string, double, std::vector<std::string>, bool>;
+
   Capabilities& machine_;
-  std::map<std::string, StepDemand> known_;
+  std::map<StepKey, StepDemand> known_;
 };
 
 }  // namespace ridgeline::study

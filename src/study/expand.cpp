@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
 
 namespace ridgeline::study {
 namespace {
@@ -24,6 +23,14 @@ Axis axis_of(std::string name, const std::vector<Value>& values, Set set) {
   return axis;
 }
 
+// Those of one call each.
+std::vector<std::vector<std::int64_t>> batches_of(const Part& part) {
+  if (part.command == PartCommand::inference && !part.batches.empty()) return {part.batches};
+  std::vector<std::vector<std::int64_t>> single;
+  for (const std::int64_t batch : part.batches) single.push_back({batch});
+  return single;
+}
+
 // In the order in which they vary, the slowest first.
 std::vector<Axis> axes_of(const Part& part) {
   std::vector<Axis> axes;
@@ -32,21 +39,15 @@ std::vector<Axis> axes_of(const Part& part) {
   for (const SettingAxis& setting : part.settings) {
     axes.push_back(axis_of(setting.name, setting.values,
                            [name = setting.name](Configuration& each, const auto& value) {
-                             for (auto& [known, its_value] : each.settings) {
-                               if (known == name) {
-                                 its_value = value;
-                                 return;
-                               }
-                             }
-                             each.settings.emplace_back(name, value);
+                             each.settings[name] = value;
                            }));
   }
   axes.push_back(axis_of("images", part.images,
                          [](Configuration& each, const auto& value) { each.image = value; }));
   axes.push_back(axis_of("samples", part.samples,
                          [](Configuration& each, const auto& value) { each.samples = value; }));
-  axes.push_back(axis_of("batches", part.batches,
-                         [](Configuration& each, const auto& value) { each.batch = value; }));
+  axes.push_back(axis_of("batches", batches_of(part),
+                         [](Configuration& each, const auto& value) { each.batches = value; }));
   axes.push_back(axis_of("precisions", part.precisions,
                          [](Configuration& each, const auto& value) { each.precision = value; }));
   axes.push_back(
@@ -84,12 +85,25 @@ std::string Configuration::text() const {
   for (const auto& [name, value] : settings) words += fmt::format(", {} {}", name, value);
   if (!image.empty()) words += ", " + image;
   if (samples) words += fmt::format(", {} samples", *samples);
-  if (!batch.empty()) words += batch == "full" ? ", one batch" : ", batch " + batch;
-  if (!precision.empty()) words += ", " + precision;
+  if (batches == std::vector{kFullBatch}) {
+    words += ", one batch";
+  } else if (!batches.empty()) {
+    words += ", batch " + batch_text();
+  }
+  if (precision) words += fmt::format(", {}", name_of(*precision));
   if (!optimizer.empty()) words += ", " + optimizer;
   if (learning_rate) words += fmt::format(", rate {}", *learning_rate);
   if (threads) words += fmt::format(", {} threads", *threads);
   return words;
+}
+
+std::string Configuration::batch_text() const {
+  std::string text;
+  for (const std::int64_t batch : batches) {
+    if (!text.empty()) text += ',';
+    text += batch == kFullBatch ? "full" : fmt::format("{}", batch);
+  }
+  return text;
 }
 
 std::vector<Configuration> expand(const Part& part) {
@@ -114,12 +128,14 @@ std::vector<Configuration> expand(const Part& part) {
     }
   }
   std::vector<Configuration> configurations;
-  std::set<std::string> seen;
   for (const Choice& choice : all) {
     Configuration configuration;
     for (std::size_t i = 0; i < axes.size(); ++i) axes[i].values[choice[i]](configuration);
     // Two optimizers' own rates, say, make what differs only in the rate of the axis the same.
-    if (seen.insert(configuration.text()).second) configurations.push_back(configuration);
+    if (std::find(configurations.begin(), configurations.end(), configuration) ==
+        configurations.end()) {
+      configurations.push_back(configuration);
+    }
   }
   return configurations;
 }
@@ -128,14 +144,12 @@ std::string key_of(const Part& part, const Configuration& configuration) {
   std::string key = configuration.model;
   for (const SettingAxis& setting : part.settings) {
     if (setting.values.size() < 2) continue;
-    for (const auto& [name, value] : configuration.settings) {
-      if (name == setting.name) key += fmt::format("/{}={}", name, value);
-    }
+    key += fmt::format("/{}={}", setting.name, configuration.settings.at(setting.name));
   }
   if (part.images.size() > 1) key += "/image=" + configuration.image;
   if (part.samples.size() > 1) key += fmt::format("/samples={}", *configuration.samples);
-  if (!part.batches.empty()) key += "/batch=" + configuration.batch;
-  if (part.precisions.size() > 1) key += "/" + configuration.precision;
+  if (!part.batches.empty()) key += "/batch=" + configuration.batch_text();
+  if (part.precisions.size() > 1) key += fmt::format("/{}", name_of(*configuration.precision));
   if (part.optimizers.size() > 1) key += "/" + configuration.optimizer;
   const bool own_rates =
       std::any_of(part.optimizers.begin(), part.optimizers.end(),

@@ -3,9 +3,9 @@
 // From a part's axes to single configurations.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "study/part.h"
@@ -14,13 +14,18 @@ namespace ridgeline::study {
 
 // A value of every axis. Empty: the command's own.
 struct Configuration {
-  std::string model, image, batch, precision, optimizer;
+  std::string model, image, optimizer;
+  std::vector<std::int64_t> batches;  // several only for inference: one call measures them all
+  std::optional<Precision> precision;
   std::optional<std::int64_t> samples, threads;
   std::optional<double> learning_rate;
-  std::vector<std::pair<std::string, std::string>> settings;
+  std::map<std::string, std::string> settings;
 
+  bool operator==(const Configuration&) const = default;
   // Words for people: "resnet18, batch 64, bf16".
   [[nodiscard]] std::string text() const;
+  // As `--batch` takes it: "64", "full", "1,64".
+  [[nodiscard]] std::string batch_text() const;
 };
 
 // All of them, each once: every value of every axis with every other; of the axes that are varied

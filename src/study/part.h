@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/precision.h"
+
 namespace ridgeline::study {
 
 enum class Scale { small, full };
@@ -31,15 +33,18 @@ struct SettingAxis {
   std::vector<std::string> values;
 };
 
+constexpr std::int64_t kFullBatch = 0;
+
 struct Part {
   std::string id, title;
   PartCommand command = PartCommand::bench;
 
   // Axes: every value with every other, but those that `one_at_a_time` names. An empty list leaves
   // it to the command.
-  std::vector<std::string> models, backends, devices, precisions;
-  std::vector<std::string> images;   // "64x64", "3x64x64"
-  std::vector<std::string> batches;  // numbers, or "full": all of the data
+  std::vector<std::string> models, backends, devices;
+  std::vector<Precision> precisions;
+  std::vector<std::string> images;    // as `--image` takes them: "64x64", "3x64x64"
+  std::vector<std::int64_t> batches;  // kFullBatch: all of the data
   std::vector<std::int64_t> samples;
   std::vector<OptimizerChoice> optimizers;
   std::vector<double> learning_rates;

@@ -16,15 +16,6 @@ namespace {
 // Memory that the rest of the program and of the system needs beside a step's own.
 constexpr double kMemoryShare = 0.9;
 
-// Peers compute some networks only (lab/peers/peer_name.h tells them in words).
-std::string refuse_model(const std::string& backend, const std::string& model) {
-  if (!is_peer(backend)) return {};
-  const std::string_view models = parse_peer(backend).info->models;
-  const bool all = models.find("torchvision") != std::string_view::npos;
-  if (all || models.find(model) != std::string_view::npos) return {};
-  return fmt::format("{} computes {} only", backend, models);
-}
-
 // What a part uses of the data and weights that it names.
 struct Sources {
   std::string data;        // what --data takes; empty: the command's own
@@ -140,7 +131,6 @@ class Planner {
                  const std::string& reason) {
     if (!keys_.insert(part.id + "/" + key).second) return;
     PlannedItem item;
-    item.part = part.id;
     item.record.key = part.id + "/" + key;
     item.record.title = title;
     item.record.command = std::string(name_of(part.command));
@@ -174,14 +164,9 @@ class Planner {
       return;
     }
     const std::vector<ExecutorName> executors = usable(part);
-    Part called = part;
-    // One call of `bench --inference` measures all batches.
-    if (part.command == PartCommand::inference && !part.batches.empty()) {
-      called.batches = {joined(part.batches, ",")};
-    }
-    for (const Configuration& configuration : expand(called)) {
+    for (const Configuration& configuration : expand(part)) {
       try {
-        add(called, configuration, sources, executors);
+        add(part, configuration, sources, executors);
       } catch (const Error& error) {
         if (error.exit_code() != 2) throw;
         bad_input("{}: part {}: {}: {}", study_.definition.source, part.id, configuration.text(),
@@ -201,11 +186,11 @@ class Planner {
         continue;
       }
       PlannedItem item;
-      item.part = part.id;
       item.record.key = part.id + "/" + device;
       item.record.title = "ceilings of " + device;
       if (machine_.ceilings_known(device)) item.record.title += ", which the store has";
       item.record.estimated_seconds = estimator_.ceilings_seconds(device);
+      item.ceilings_of = device;
       item.words = {"env", "--measure", "--device", device};
       item.record.command = shell_text(item.words);
       items_.push_back(std::move(item));
@@ -215,8 +200,11 @@ class Planner {
   // Why an executor cannot compute a configuration; empty: it can.
   std::string refuse(const ExecutorName& executor, const Configuration& configuration,
                      const StepDemand& demand) {
-    if (std::string reason = refuse_model(executor.backend, configuration.model); !reason.empty()) {
-      return reason;
+    if (is_peer(executor.backend)) {
+      const PeerName peer = parse_peer(executor.backend);
+      if (std::string reason = peer.info->refuse(configuration.model); !reason.empty()) {
+        return reason;
+      }
     }
     const std::optional<std::int64_t> memory = machine_.memory_bytes(executor.device);
     if (memory &&
@@ -233,12 +221,13 @@ class Planner {
     const std::string key = key_of(part, configuration);
     std::vector<ExecutorName> able;
     for (const ExecutorName& executor : executors) {
-      if (!configuration.precision.empty()) {
-        const std::string reason = machine_.refuse_precision(executor, configuration.precision);
+      if (configuration.precision) {
+        const std::string reason = machine_.refuse_precision(executor, *configuration.precision);
         if (!reason.empty()) {
+          const std::string_view precision = name_of(*configuration.precision);
           // Once for the part, whatever the network.
-          leave_out(part, configuration.precision + "/" + executor.key(),
-                    executor.text() + " in " + configuration.precision, reason);
+          leave_out(part, fmt::format("{}/{}", precision, executor.key()),
+                    fmt::format("{} in {}", executor.text(), precision), reason);
           continue;
         }
       }
@@ -266,7 +255,6 @@ class Planner {
                 const StepDemand& demand, const std::vector<ExecutorName>& executors,
                 const std::string& key) {
     PlannedItem item;
-    item.part = part.id;
     item.words = command_words({.part = part,
                                 .configuration = configuration,
                                 .executors = executors,
@@ -300,6 +288,8 @@ std::vector<PlannedItem> plan_study(const Study& study, const PlanOptions& optio
                                     Capabilities& machine) {
   return Planner(study, options, machine).plan();
 }
+
+std::string part_of(const StudyItemRecord& item) { return item.key.substr(0, item.key.find('/')); }
 
 std::string shell_text(const std::vector<std::string>& words) {
   std::string text;

@@ -16,7 +16,7 @@ namespace ridgeline::study {
 struct PlannedItem {
   StudyItemRecord record;          // without the study
   std::vector<std::string> words;  // behind the program's name, without the store; empty: left out
-  std::string part;
+  std::string ceilings_of;         // the device, where it measures ceilings; else empty
 };
 
 struct PlanOptions {
@@ -29,6 +29,9 @@ struct PlanOptions {
 // cannot be built.
 [[nodiscard]] std::vector<PlannedItem> plan_study(const Study& study, const PlanOptions& options,
                                                   Capabilities& machine);
+
+// The part of the study that an item belongs to.
+[[nodiscard]] std::string part_of(const StudyItemRecord& item);
 
 // Words as a shell takes them.
 [[nodiscard]] std::string shell_text(const std::vector<std::string>& words);

@@ -8,6 +8,7 @@
 #include "base/precision.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "lab/calls/options.h"
 #include "lab/peers/peer_name.h"
 #include "models/model.h"
 #include "plan/plan.h"
@@ -58,37 +59,28 @@ void check_backend(const std::string& text) {
   check_name("backend", name, known);
 }
 
-void check_precision(const std::string& name) {
-  check_name("precision", name, {kPrecisionNames.begin(), kPrecisionNames.end()});
-}
-
 void check_pass(const std::string& name) {
   std::vector<std::string_view> known;
   for (const PassInfo& pass : kPasses) known.push_back(pass.name);
   check_name("pass", name, known);
 }
 
-void check_image(const std::string& text) {
-  std::size_t numbers = 1;
-  for (const char c : text) {
-    if (c == 'x') ++numbers;
-    if (c != 'x' && (c < '0' || c > '9')) numbers = 9;
-  }
-  const bool empty_piece = text.starts_with('x') || text.ends_with('x') || text.starts_with('0') ||
-                           text.find("x0") != std::string::npos ||
-                           text.find("xx") != std::string::npos;
-  if (numbers > 3 || empty_piece) {
-    bad_input("image '{}': expected SIZE, HxW or CxHxW, such as \"64x64\"", text);
-  }
+Precision precision_of(const std::string& name) {
+  check_name("precision", name, {kPrecisionNames.begin(), kPrecisionNames.end()});
+  const auto found = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), name);
+  return static_cast<Precision>(found - kPrecisionNames.begin());
 }
 
-void check_batch(const std::string& text) {
+void check_image(const std::string& text) { (void)parse_image(text, 1); }
+
+std::int64_t batch_of(const std::string& text) {
+  if (text == "full") return kFullBatch;
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && number > 0;
-  if (!whole && text != "full") {
+  if (error != std::errc() || end != text.data() + text.size() || number < 1) {
     bad_input("batch '{}': must be a whole number from 1, or \"full\": all of the data", text);
   }
+  return number;
 }
 
 OptimizerChoice optimizer_of(const std::string& text) {
@@ -178,7 +170,7 @@ void check_together(const Part& part, const Entry& entry) {
     }
   }
   const bool full =
-      std::find(part.batches.begin(), part.batches.end(), "full") != part.batches.end();
+      std::find(part.batches.begin(), part.batches.end(), kFullBatch) != part.batches.end();
   if (part.command == PartCommand::train && full) {
     entry.refuse_at("batches", "for train, all of the data as one batch is full_batch = true");
   }
@@ -196,24 +188,35 @@ void check_together(const Part& part, const Entry& entry) {
   }
 }
 
+// A reader of one value, as a check: what it throws gets the line of the file.
+template <typename Value>
+Entry::Check checking(Value (*read)(const std::string&)) {
+  return [read](const std::string& text) { (void)read(text); };
+}
+
+template <typename Value>
+std::vector<Value> read_values(const std::vector<std::string>& texts,
+                               Value (*read)(const std::string&)) {
+  std::vector<Value> values;
+  for (const std::string& text : texts) values.push_back(read(text));
+  return values;
+}
+
 void read_axes(Part& part, Entry& entry) {
   part.models = entry.texts("models", check_model);
   part.backends = entry.texts("backends", check_backend);
   part.devices = entry.texts("devices", check_device);
-  part.precisions = entry.texts("precisions", check_precision);
+  part.precisions = read_values(entry.texts("precisions", checking(precision_of)), precision_of);
   part.images = entry.words("images", check_image);
   if (!(part.command == PartCommand::train && part.full_batch)) {
-    part.batches = entry.words("batches", check_batch);
+    part.batches = read_values(entry.words("batches", checking(batch_of)), batch_of);
   }
   if (part.command != PartCommand::profile) part.samples = entry.wholes("samples", 1);
   part.settings = entry.settings("settings");
   part.threads = entry.wholes("threads", 1);
   part.one_at_a_time = entry.texts("one_at_a_time");
   if (part.command == PartCommand::inference) return;
-  for (const std::string& text :
-       entry.texts("optimizers", [](const std::string& name) { (void)optimizer_of(name); })) {
-    part.optimizers.push_back(optimizer_of(text));
-  }
+  part.optimizers = read_values(entry.texts("optimizers", checking(optimizer_of)), optimizer_of);
   part.learning_rates = entry.numbers("learning_rates");
 }
 

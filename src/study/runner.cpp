@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.h"
@@ -11,12 +10,7 @@
 namespace ridgeline::study {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::size_t kLongestReason = 500;
-
-bool is_bench(const PlannedItem& item) { return !item.words.empty() && item.words[0] == "bench"; }
-bool is_ceilings(const PlannedItem& item) { return !item.words.empty() && item.words[0] == "env"; }
 
 bool same_study(const StudyRecord& a, const StudyRecord& b) {
   return a.name == b.name && a.scale == b.scale && a.definition == b.definition &&
@@ -35,48 +29,26 @@ std::set<std::string> environments_of_machine(const Store& store, const std::str
   return keys;
 }
 
-// The last words of a command that failed, without its name.
-std::string last_words(const ChildOutcome& outcome) {
-  constexpr std::string_view kName = "ridgeline: ";
-  std::string text = outcome.errors;
-  if (const std::size_t named = text.rfind(kName); named != std::string::npos) {
-    text.erase(0, named + kName.size());
-  }
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  for (char& c : text) c = c == '\n' || c == '\r' ? ' ' : c;
-  if (text.size() > kLongestReason) text = text.substr(0, kLongestReason) + " …";
-  return text;
+// On one line, and not too long.
+std::string shortened(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  if (text.size() <= kLongestReason) return text;
+  std::size_t end = kLongestReason;
+  while ((text[end] & 0xC0) == 0x80) --end;  // within a character
+  return text.substr(0, end) + " …";
 }
 
-std::string text_at(const Json& row, const char* key) {
-  const auto found = row.find(key);
-  return found != row.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-// Candidates of a bench that failed, with their errors.
-std::string failed_candidates(const std::string& json) {
-  const Json document = Json::parse(json, nullptr, false);
-  std::string text;
-  if (!document.is_object() || !document.contains("failed")) return text;
-  for (const Json& row : document["failed"]) {
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", text_at(row, "backend"),
-                        text_at(row, "error"));
-  }
-  return text;
-}
-
-std::string reason_of(const PlannedItem& item, const ChildOutcome& outcome) {
-  std::string reason = is_bench(item) ? failed_candidates(outcome.output) : std::string();
-  if (reason.empty()) reason = last_words(outcome);
-  const std::string ending = outcome.code > 128
-                                 ? fmt::format("ended by signal {}", outcome.code - 128)
-                                 : fmt::format("exit code {}", outcome.code);
-  return reason.empty() ? ending : fmt::format("{} ({})", reason, ending);
-}
-
-// What turns out to be too large for this machine is no failure.
-bool lacks_memory(const ChildOutcome& outcome) {
-  return outcome.code == 2 && outcome.errors.find("memory") != std::string::npos;
+// A candidate that a command left out of an item.
+StudyItemRecord left_out_of(const StudyItemRecord& item, const CandidateOutcome& candidate) {
+  const ExecutorName executor{candidate.backend, candidate.device};
+  StudyItemRecord left = item;
+  left.key += fmt::format("/batch={}/{}", candidate.batch, executor.key());
+  left.title = fmt::format("{}, batch {}: {}", candidate.model, candidate.batch, executor.text());
+  left.status = ItemStatus::left_out;
+  left.reason = shortened(candidate.reason);
+  left.estimated_seconds = 0.0;
+  left.seconds.reset();
+  return left;
 }
 
 }  // namespace
@@ -110,7 +82,7 @@ void StudyRun::open(const StudyRecord& wanted) {
   if (!call_.restart) former = newest();
   record_ = former.value_or(wanted);
   lock_ = std::make_unique<StudyLock>(call_.store, record_.uuid);
-  // Whoever held the lock may have finished it meanwhile.
+  // The process that had the lock before may have finished the study meanwhile.
   if (former) {
     const std::optional<StudyRecord> still = newest();
     if (!still || still->uuid != former->uuid) {
@@ -176,34 +148,16 @@ std::vector<StudyItemRecord> StudyRun::items() const {
 
 void StudyRun::remove_runs(const std::string& key) {
   std::vector<RunId> gone;
-  for (const RunRecord& run : store_.runs({.study = record_.uuid})) {
+  for (const RunRecord& run : store_.runs({{"study", record_.uuid}})) {
     if (run.item == key) gone.push_back(run.id);
   }
   if (!gone.empty()) store_.remove(gone);
 }
 
-bool StudyRun::ceilings_known(const PlannedItem& item) const {
-  const std::string& device = item.words.back();
+bool StudyRun::ceilings_known(const std::string& device) const {
   const std::vector<Ceiling> known = store_.ceilings(call_.environment);
   return std::any_of(known.begin(), known.end(),
                      [&](const Ceiling& ceiling) { return ceiling.device == device; });
-}
-
-void StudyRun::note_left_out(const PlannedItem& item, const std::string& json) {
-  const Json document = Json::parse(json, nullptr, false);
-  if (!document.is_object() || !document.contains("left_out")) return;
-  for (const Json& row : document["left_out"]) {
-    StudyItemRecord left = item.record;
-    const ExecutorName executor{text_at(row, "backend"), text_at(row, "device")};
-    const std::string batch = text_at(row, "batch");
-    left.key += fmt::format("/batch={}/{}", batch, executor.key());
-    left.title = fmt::format("{}, batch {}: {}", text_at(row, "model"), batch, executor.text());
-    left.status = ItemStatus::left_out;
-    left.reason = text_at(row, "reason");
-    left.estimated_seconds = 0.0;
-    left.seconds.reset();
-    further_.push_back(std::move(left));
-  }
 }
 
 bool StudyRun::run(StudyObserver& observer) {
@@ -231,37 +185,33 @@ bool StudyRun::run_item(std::size_t index, StudyObserver& observer) {
   // Of a call that was killed.
   remove_runs(item.record.key);
   const auto start = std::chrono::steady_clock::now();
-  ChildOutcome outcome;
-  if (!is_ceilings(item) || !ceilings_known(item)) {
+  const bool ceilings = !item.ceilings_of.empty();
+  ChildEnding ending;
+  if (!ceilings || !ceilings_known(item.ceilings_of)) {
     std::vector<std::string> words = {call_.program};
     words.insert(words.end(), item.words.begin(), item.words.end());
     words.insert(words.end(), {"--store", call_.store.string()});
     if (!call_.environment_label.empty()) {
       words.insert(words.end(), {"--env-label", call_.environment_label});
     }
-    if (!is_ceilings(item)) {
-      words.insert(words.end(), {"--study-item", record_.uuid, item.record.key});
-    }
-    if (is_bench(item)) words.emplace_back("--json");
-    outcome = run_child(std::move(words), [&] { return observer.go_on(); });
+    if (!ceilings) words.insert(words.end(), {"--study-item", record_.uuid, item.record.key});
+    ending = run_child(std::move(words), [&] { return observer.go_on(); });
   }
-  if (outcome.stopped) {
+  if (ending.stopped) {
     remove_runs(item.record.key);
     return false;
   }
   item.record.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::vector<StudyItemRecord> changed;
-  if (outcome.code == 0) {
-    item.record.status = ItemStatus::done;
-    const std::size_t known = further_.size();
-    if (is_bench(item)) note_left_out(item, outcome.output);
-    changed.assign(further_.begin() + static_cast<std::ptrdiff_t>(known), further_.end());
-  } else {
-    item.record.status = lacks_memory(outcome) ? ItemStatus::left_out : ItemStatus::failed;
-    item.record.reason = reason_of(item, outcome);
+  item.record.status = ending.outcome.status;
+  item.record.reason = shortened(ending.outcome.reason);
+  std::vector<StudyItemRecord> changed = {item.record};
+  if (item.record.status == ItemStatus::done) {
+    for (const CandidateOutcome& candidate : ending.outcome.left_out) {
+      changed.push_back(left_out_of(item.record, candidate));
+    }
   }
-  changed.insert(changed.begin(), item.record);
+  further_.insert(further_.end(), changed.begin() + 1, changed.end());
   store_.put(changed);
   observer.ended(item.record);
   return true;

@@ -54,8 +54,7 @@ class StudyRun {
   // False when the observer ended it.
   bool run_item(std::size_t index, StudyObserver& observer);
   void remove_runs(const std::string& key);
-  [[nodiscard]] bool ceilings_known(const PlannedItem& item) const;
-  void note_left_out(const PlannedItem& item, const std::string& json);
+  [[nodiscard]] bool ceilings_known(const std::string& device) const;
 
   StudyCall call_;
   Store store_;

@@ -29,18 +29,9 @@ class ThisMachine final : public Capabilities {
     return known->second;
   }
 
-  std::string refuse_precision(const ExecutorName& executor,
-                               const std::string& precision) override {
-    const auto found = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), precision);
-    const auto value = static_cast<Precision>(found - kPrecisionNames.begin());
-    if (is_peer(executor.backend)) {
-      // PyTorch computes in lower precisions everywhere; TF32 is a matter of GPUs.
-      const bool torch = executor.backend.starts_with("torch");
-      if (value == Precision::fp32 || (torch && executor.device != "cpu")) return {};
-      if (torch && value == Precision::bf16) return {};
-      return fmt::format("{} computes in fp32{}", executor.backend, torch ? " and bf16" : "");
-    }
-    return device(executor.device).refuse(value);
+  std::string refuse_precision(const ExecutorName& executor, Precision precision) override {
+    if (is_peer(executor.backend)) return parse_peer(executor.backend).info->refuse(precision);
+    return device(executor.device).refuse(precision);
   }
 
   std::vector<std::string> devices() override {

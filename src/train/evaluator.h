@@ -44,7 +44,7 @@ struct EvaluatorConfig {
 
 class Evaluator {
  public:
-  // REQUIRES: `data` outlives the evaluator, and is not empty. Bad_input where memory is short.
+  // REQUIRES: `data` outlives the evaluator, and is not empty. Throws as check_memory does.
   Evaluator(EvaluatorConfig config, const Dataset& data, std::unique_ptr<Device> device);
 
   [[nodiscard]] StepRunner& runner() { return *runner_; }

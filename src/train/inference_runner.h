@@ -69,7 +69,7 @@ class InferenceRunner {
   DType dtype_;
 };
 
-// Throws bad_input as check_memory does when a batch needs more than the device has.
+// Throws as check_memory does when a batch needs more than the device has.
 void check_inference_memory(Device& device, const StepSpec& spec, const PlanRequest& request);
 
 }  // namespace ridgeline

@@ -154,10 +154,10 @@ void check_memory(const Device& device, std::int64_t batch, std::int64_t bytes,
     const std::int64_t middle = fits + (too_large - fits) / 2;
     (needed(middle) <= available ? fits : too_large) = middle;
   }
-  bad_input("too little memory for batch {}: {} needed, {} available on {}; {}", batch,
-            bytes_text(bytes), bytes_text(available), device.name(),
-            fits > 0 ? fmt::format("the largest batch that fits is {}", fits)
-                     : std::string("not even a batch of 1 fits"));
+  no_room("too little memory for batch {}: {} needed, {} available on {}; {}", batch,
+          bytes_text(bytes), bytes_text(available), device.name(),
+          fits > 0 ? fmt::format("the largest batch that fits is {}", fits)
+                   : std::string("not even a batch of 1 fits"));
 }
 
 void check_training_memory(Device& device, const StepSpec& spec,

@@ -85,7 +85,7 @@ class StepRunner {
 // Elements of the trained parameters; running statistics are none.
 [[nodiscard]] std::int64_t count_parameters(std::span<const Parameter> parameters);
 
-// Throws bad_input when the device has less memory than the `bytes` that a batch needs: says what
+// Throws lacks_memory when the device has less than the `bytes` that a batch needs: says what
 // is needed, what is there, and the largest batch that fits, for which it asks `needed(batch)`.
 // REQUIRES: a larger batch never needs less.
 void check_memory(const Device& device, std::int64_t batch, std::int64_t bytes,

@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 
+#include "base/error.h"
+#include "lab/network_description.h"
+#include "lab/store/identity_fields.h"
 #include "study/study.h"
 
 namespace ridgeline::testing {
@@ -35,6 +39,30 @@ void put_item(Store& store, const ReportRun& run, const std::string& key,
   store.put(std::vector<StudyItemRecord>{item});
 }
 
+const ModelInfo* model_of(const std::string& name) {
+  const auto models = all_models();
+  const auto found = std::find_if(models.begin(), models.end(),
+                                  [&](const ModelInfo& model) { return model.name == name; });
+  return found == models.end() ? nullptr : &*found;
+}
+
+// Nothing for what is no network of this program.
+std::optional<NetworkRecord> network_of(const Work& work) {
+  if (model_of(work.model) == nullptr) return std::nullopt;
+  ModelConfig config = default_config(work.model);
+  config.channels = work.image.channels;
+  config.height = work.image.height;
+  config.width = work.image.width;
+  config.classes = work.classes;
+  config.options = work.settings;
+  try {
+    check_config(config);
+    return describe_network(config);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 RunRecord record_of(const ReportRun& run, const std::string& command) {
   RunRecord record;
   record.environment = run.environment;
@@ -42,20 +70,31 @@ RunRecord record_of(const ReportRun& run, const std::string& command) {
   record.arguments = fmt::format("ridgeline {} {}", command, run.model);
   record.group = run.group;
   record.seed = 1;
-  record.work = {.kind = "training",
-                 .model = run.model,
-                 .settings = run.settings,
-                 .batch = run.batch,
-                 .image = run.image,
-                 .classes = 10,
-                 .precision = run.precision,
-                 .optimizer = "sgd momentum 0.9",
-                 .data = "synthetic",
-                 .data_samples = run.batch,
-                 .normalisation = "pixels / 255, in [0, 1]",
-                 .variant = ""};
-  record.executor = {
-      .backend = run.backend, .device = run.device, .threads = 2, .options = run.options};
+  Work& work = record.work;
+  work.model = run.model;
+  work.settings = run.settings;
+  if (const ModelInfo* model = model_of(run.model)) {
+    for (const ModelOption& option : model->options) {
+      work.settings.try_emplace(std::string(option.name), option.fallback);
+    }
+  }
+  work.image = run.image;
+  work.classes = 10;
+  work.batch = run.batch;
+  work.precision = run.precision;
+  work.optimizer = "sgd";
+  work.learning_rate = 0.01;
+  work.momentum = 0.9;
+  Executor& executor = record.executor;
+  executor.backend = run.backend;
+  executor.device = run.device;
+  executor.threads = 2;
+  executor.modes = run.modes;
+  if (run.loader_wait > 0.0) {
+    work.loader = true;
+    work.data_samples = 6000;
+    executor.workers = 1;
+  }
   return record;
 }
 
@@ -66,6 +105,11 @@ RunId begin(Store& store, const ReportRun& run, RunRecord record, const std::str
     record.study = study_of(run.environment);
     record.item = item_of(run, what);
     put_item(store, run, record.item, substitute);
+  }
+  if (run.change) run.change(record);
+  if (const auto network = network_of(record.work)) {
+    store.add(*network);
+    record.network = network->key;
   }
   return store.begin(record);
 }
@@ -223,10 +267,12 @@ std::map<std::string, double> numbers_of(const ReportRun& run) {
     return numbers;
   }
   numbers["parameters"] = 100'000.0;
+  numbers["forward_macs"] = flops / 6.0;
   numbers["forward_flops"] = flops / 3.0;
   numbers["executed_flops"] = flops;
   numbers["plan_bytes_read"] = 0.06 * flops * 1.08;
   numbers["plan_bytes_written"] = 0.04 * flops * 1.08;
+  numbers["intensity"] = 1.0 / (0.1 * 1.08);
   numbers["planned_bytes"] = 1'300'264.0 + 56'000.0 * batch;
   numbers["step_sum_seconds"] = 0.95 * run.seconds;
   if (run.loader_wait > 0.0) numbers["data_wait_share"] = run.loader_wait / run.seconds;
@@ -342,13 +388,20 @@ RunId write_report_bench(Store& store, const ReportRun& run) {
 RunId write_report_training(Store& store, const ReportTraining& training) {
   const ReportRun& run = training.run;
   RunRecord record = record_of(run, "train");
-  record.work.data = training.data;
-  record.work.optimizer = training.optimizer;
-  record.work.data_samples = training.samples;
-  const RunId id =
-      begin(store, run, record,
-            fmt::format("{} lr={}{}", training.optimizer, training.learning_rate, run.settings),
-            training.data + " in place of mnist");
+  Work& work = record.work;
+  work.data = training.data;
+  work.data_samples = training.samples;
+  work.test_samples = 10'000;
+  work.loader = true;
+  record.executor.workers = 1;
+  work.epochs = static_cast<std::int64_t>(training.accuracies.size());
+  work.optimizer = training.optimizer;
+  work.momentum = training.optimizer == "sgd" ? 0.9 : 0.0;
+  work.learning_rate = training.learning_rate;
+  const RunId id = begin(
+      store, run, record,
+      fmt::format("{} lr={}{}", training.optimizer, training.learning_rate, settings_text(work)),
+      training.data + " in place of mnist");
   std::vector<EpochRecord> epochs;
   double best = 0.0;
   for (std::size_t i = 0; i < training.accuracies.size(); ++i) {
@@ -373,8 +426,6 @@ RunId write_report_training(Store& store, const ReportTraining& training) {
         "samples_per_second", "queued_seconds", "step_sum_seconds"}) {
     numbers.erase(name);
   }
-  numbers["learning_rate"] = training.learning_rate;
-  numbers["test_samples"] = 10'000.0;
   numbers["final_loss"] = epochs.back().train_loss;
   numbers["final_test_accuracy"] = training.accuracies.back();
   numbers["best_test_accuracy"] = best;
@@ -411,6 +462,8 @@ RunId write_report_inference(Store& store, const ReportRun& run) {
   RunRecord record = record_of(run, "bench");
   record.work.kind = "inference";
   record.work.optimizer = "";
+  record.work.learning_rate.reset();
+  record.work.momentum = 0.0;
   const RunId id = begin(store, run, record, fmt::format("inference batch={}", run.batch));
   add_samples(store, id, run, false);
   add_readings(store, id, run);
@@ -505,7 +558,7 @@ void write_report_store(Store& store) {
   for (const auto& [model, times] : seconds) {
     ReportRun run;
     run.model = model;
-    if (model == "resnet18") run.image = "3x32x32";
+    if (model == "resnet18") run.image = {3, 32, 32};
     run.group = "desk-" + model;
     run.seconds = times.first;
     write_report_bench(store, run);

@@ -10,6 +10,7 @@
 //   profile    mlp on both
 //   inference  mnist_cnn at batches 1 and 64 on both
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,22 +23,24 @@ struct ReportRun {
   std::string environment = "desk";  // or "server"
   std::string part = "speed";        // of the study; empty: of none
   std::string model = "mnist_cnn";
-  std::string settings = {};
+  Settings settings = {};  // the model's other options have their fallbacks
   std::int64_t batch = 64;
-  std::string image = "1x28x28";
+  ImageShape image = {1, 28, 28};
   std::string backend = "native", device = "cpu";
   std::string precision = "fp32";
-  std::string options = {};
+  NameList modes = {};
   std::string group = {};
   double seconds = 0.010;    // the median of the iterations, exactly
   std::int64_t count = 22;   // measured iterations; a multiple of 22 has exactly that median
   double loader_wait = 0.0;  // seconds of each iteration; 0: no loader
+  // Has the last word on what is stored of the run's identity.
+  std::function<void(RunRecord&)> change = {};
 };
 
 struct ReportTraining {
   ReportRun run;
   std::string data = "fashion-mnist";
-  std::string optimizer = "sgd momentum 0.9";
+  std::string optimizer = "sgd";  // with momentum 0.9
   double learning_rate = 0.01;
   std::vector<double> accuracies = {0.80, 0.85, 0.84};  // after each epoch
   std::vector<double> seconds = {3.0, 2.0, 2.5};

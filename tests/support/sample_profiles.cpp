@@ -126,7 +126,9 @@ Profile stepped_profile(const std::string& model, std::int64_t batch, std::int64
   Profile profile;
   profile.work.model = model;
   profile.work.batch = batch;
-  profile.executor = {.backend = "native", .device = "cpu", .threads = 1, .options = {}};
+  profile.executor.backend = "native";
+  profile.executor.device = "cpu";
+  profile.executor.threads = 1;
   profile.iterations = iterations;
   profile.memory = memory_timeline(plan);
   std::vector<double> seconds(plan.steps.size());
@@ -168,7 +170,9 @@ Profile made_up_gpu_profile(std::int64_t iterations, std::int64_t steps, std::in
   Profile profile;
   profile.work.model = "made up";
   profile.work.batch = 64;
-  profile.executor = {.backend = "cudnn", .device = "cuda:0", .threads = 2, .options = {}};
+  profile.executor.backend = "cudnn";
+  profile.executor.device = "cuda:0";
+  profile.executor.threads = 2;
   profile.iterations = iterations;
   profile.began_unix_nanoseconds = 1'700'000'000'000'000'000;
   for (std::int64_t s = 0; s < steps; ++s) {

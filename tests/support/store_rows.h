@@ -17,19 +17,24 @@ inline RunRecord example_run() {
   run.group = "g1";
   run.label = "a, \"quoted\" label";
   run.seed = 7;
-  run.work = {.kind = "training",
-              .model = "mlp",
-              .settings = "depth=2",
-              .batch = 32,
-              .image = "1x28x28",
-              .classes = 10,
-              .precision = "fp32",
-              .optimizer = "sgd",
-              .data = "synthetic",
-              .data_samples = 64,
-              .normalisation = "unit",
-              .variant = "dropout=0.5"};
-  run.executor = {.backend = "native", .device = "cpu", .threads = 2, .options = "deterministic"};
+  run.work.model = "mlp";
+  run.work.settings = {{"activation", "relu"}, {"depth", "1"}, {"hidden", "64,32"}};
+  run.work.image = {1, 28, 28};
+  run.work.classes = 10;
+  run.work.freeze = {"fc1.*", "fc2.*"};
+  run.work.batch = 32;
+  run.work.optimizer = "sgd";
+  run.work.learning_rate = 0.05;
+  run.work.momentum = 0.9;
+  run.work.data_samples = 64;
+  run.work.normalisation = {0.1307, 0.3081};
+  run.work.loader = true;
+  run.executor.backend = "native";
+  run.executor.device = "cpu";
+  run.executor.threads = 2;
+  run.executor.workers = 1;
+  run.executor.deterministic = true;
+  run.executor.disabled_passes = {"fusion", "slices"};
   run.numbers = {{"training_flops", 1e9}};
   run.notes = {{"clock", "host"}};
   return run;
@@ -42,6 +47,10 @@ inline EnvironmentRecord example_environment() {
           .cpu = "Some CPU",
           .gpus = "",
           .fingerprint = R"({"cpu":{"processors":2,"max_mhz":3000.0}})"};
+}
+
+inline NetworkRecord example_network() {
+  return {.key = "ne7", .description = R"({"input":[1,28,28],"operations":[]})"};
 }
 
 inline std::vector<Sample> example_samples(std::int64_t count, std::int64_t from = 0) {
@@ -59,7 +68,6 @@ inline std::vector<Sample> example_samples(std::int64_t count, std::int64_t from
   return samples;
 }
 
-// A finished run with rows in every table, and ceilings of its environment.
 inline StudyRecord example_study() {
   return {.uuid = "5tudy",
           .name = "backends",
@@ -85,9 +93,13 @@ inline std::vector<StudyItemRecord> example_items() {
   return {first, second};
 }
 
+// A finished run with rows in every table, and ceilings of its environment.
 inline RunId write_example(Store& store, std::int64_t samples = 12) {
   store.add(example_environment());
-  const RunId id = store.begin(example_run());
+  store.add(example_network());
+  RunRecord run = example_run();
+  run.network = example_network().key;
+  const RunId id = store.begin(run);
   store.add(id, example_samples(samples));
   StepTime step;
   step.layer = "fc1";

@@ -114,6 +114,7 @@ class MlpStepKernel final : public Kernel {
     if (pixel_plan_.blocks > 0) {
       forward_blocks_ = slices_ = pixel_plan_.blocks;
       implementation = "one pass, f16 pieces on tensor cores";
+      unit = "tensor fp16";
     } else {
       general_plan_ = plan_mlp_general(step_, device.multiprocessors);
       forward_blocks_ = general_plan_.forward_blocks;

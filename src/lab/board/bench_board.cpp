@@ -40,9 +40,10 @@ std::vector<std::string> board_names(std::span<const Subject> subjects) {
   std::map<std::string, int> times;
   for (const Subject& subject : subjects) {
     const Work& work = subject.work;
-    std::string name = file_name(fmt::format(
-        "{}-{}-b{}-{}-{}-{}{}", work.model, subject.executor.backend, work.batch, work.precision,
-        work.image, subject.executor.device, work.kind == "training" ? "" : "-" + work.kind));
+    std::string name = file_name(fmt::format("{}-{}-b{}-{}-{}-{}{}", work.model,
+                                             subject.executor.backend, work.batch, work.precision,
+                                             work.image.text(), subject.executor.device,
+                                             work.kind == "training" ? "" : "-" + work.kind));
     const int time = ++times[name];
     if (time > 1) name += fmt::format("-{}", time);
     names.push_back(std::move(name));

@@ -1,10 +1,9 @@
 #include "lab/board/run_board.h"
 
 #include <iterator>
-#include <type_traits>
 
 #include "base/error.h"
-#include "lab/store/fields.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline {
 namespace {
@@ -22,16 +21,14 @@ std::string cell(const std::string& text) {
 }  // namespace
 
 std::vector<Setting> settings_of(const Work& work, const Executor& executor) {
+  RunRecord run;
+  run.work = work;
+  run.executor = executor;
   std::vector<Setting> settings;
-  const auto add = [&](const char* name, const auto& value) {
-    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
-      settings.emplace_back(name, fmt::format("{}", value));
-    } else if (!value.empty()) {
-      settings.emplace_back(name, value);
-    }
-  };
-  visit_fields(work, add);
-  visit_fields(executor, add);
+  for (const IdentityField& field : identity_fields()) {
+    std::string value = field.text(run);
+    if (!value.empty()) settings.emplace_back(field.name, std::move(value));
+  }
   return settings;
 }
 
@@ -56,7 +53,10 @@ void RunBoard::readings(std::span<const Reading> readings) {
   if (readings.empty()) return;
   for (const Reading& reading : readings) {
     const auto after = steps_.upper_bound(reading.at_seconds);
-    const std::int64_t step = after == steps_.begin() ? after->second : std::prev(after)->second;
+    // The last step that had ended; before the first, that one; 0 where none has ended yet.
+    const std::int64_t step = steps_.empty()            ? 0
+                              : after == steps_.begin() ? after->second
+                                                        : std::prev(after)->second;
     scalar("telemetry/" + reading.device + "/" + reading.sensor, step, reading.at_seconds,
            reading.value);
   }

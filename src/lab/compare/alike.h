@@ -1,6 +1,6 @@
 #pragma once
 
-// What two runs have in common: only runs of the same work may be held against each other.
+// What two runs have in common: only runs of the same work may be compared.
 
 #include <string>
 #include <vector>
@@ -14,9 +14,10 @@ struct Difference {
   std::string field, a, b;
   [[nodiscard]] std::string text() const;  // "batch: 64 against 128"
 };
+[[nodiscard]] std::string differences_text(const std::vector<Difference>& differences);
 
-[[nodiscard]] std::vector<Difference> differences(const Work& a, const Work& b);
-[[nodiscard]] std::vector<Difference> differences(const Executor& a, const Executor& b);
+[[nodiscard]] std::vector<Difference> work_differences(const RunRecord& a, const RunRecord& b);
+[[nodiscard]] std::vector<Difference> executor_differences(const RunRecord& a, const RunRecord& b);
 
 // Whether one run is a repetition of the other: the same work, executor and environment.
 [[nodiscard]] bool repeats(const RunRecord& a, const RunRecord& b);

@@ -194,8 +194,8 @@ GapLedger gap_ledger(const GapSide& a, const GapSide& b) {
 void add_turns(double ratio, GapLedger& ledger) {
   ledger.factors.push_back(
       {"uneven machine", ratio / ledger.ratio,
-       fmt::format("the medians alone give {:.4f}, turns held against each other {:.4f}",
-                   ledger.ratio, ratio)});
+       fmt::format("the medians alone give {:.4f}, turns compared one by one {:.4f}", ledger.ratio,
+                   ratio)});
   ledger.ratio = ratio;
 }
 

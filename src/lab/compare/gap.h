@@ -11,7 +11,7 @@
 // The ratio of each part between B and A is a factor: data wait, launch gaps and idle, efficiency,
 // clock. R depends on the work of the plan and on the hardware; it is split by giving one run's
 // plan the other one's ceilings (the geometric mean of both ways). Where a part is not known, its
-// name joins the factor that holds it: no factor is 1 because nobody measured it.
+// name joins the factor that holds it: no factor is 1 because it was not measured.
 
 #include <optional>
 #include <span>

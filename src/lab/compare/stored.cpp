@@ -1,11 +1,9 @@
 #include "lab/compare/stored.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "base/error.h"
-#include "base/text.h"
 
 namespace ridgeline {
 namespace {
@@ -29,9 +27,7 @@ std::vector<LogMedian> repetitions(const Store& store, const RunRecord& run,
                                    const RunRecord& other) {
   std::vector<LogMedian> medians;
   std::set<std::string> calls;
-  RunFilter filter;
-  filter.model = run.work.model;
-  std::vector<RunRecord> runs = store.runs(filter);
+  std::vector<RunRecord> runs = store.runs({{"model", run.work.model}});
   std::reverse(runs.begin(), runs.end());
   for (const RunRecord& found : runs) {
     if (medians.size() >= kMostRepetitions) break;
@@ -68,9 +64,7 @@ std::vector<std::string> warnings_of(const Store& store, const RunComparison& co
   std::vector<std::string> warnings;
   const RunRecord &a = comparison.a, &b = comparison.b;
   if (!comparison.work.empty()) {
-    std::vector<std::string> fields;
-    for (const Difference& difference : comparison.work) fields.push_back(difference.text());
-    warnings.push_back("the work differs: " + joined(fields, "; "));
+    warnings.push_back("the work differs: " + differences_text(comparison.work));
   }
   if (a.environment != b.environment) {
     warnings.push_back(fmt::format("the environments differ: {} against {}",
@@ -98,13 +92,11 @@ RunComparison compare_runs(const Store& store, const RunRecord& a, const RunReco
   RunComparison comparison;
   comparison.a = a;
   comparison.b = b;
-  comparison.work = differences(a.work, b.work);
-  comparison.executor = differences(a.executor, b.executor);
+  comparison.work = work_differences(a, b);
+  comparison.executor = executor_differences(a, b);
   if (!comparison.work.empty() && !force) {
-    std::vector<std::string> fields;
-    for (const Difference& difference : comparison.work) fields.push_back(difference.text());
     bad_input("{} and {} did different work ({}); --force compares them all the same", name_of(a),
-              name_of(b), joined(fields, "; "));
+              name_of(b), differences_text(comparison.work));
   }
   comparison.per_sample = a.work.batch != b.work.batch;
   const auto scale = [&](const RunRecord& run) {
@@ -131,34 +123,7 @@ RunComparison compare_runs(const Store& store, const RunRecord& a, const RunReco
 
 RunRecord find_run(const Store& store, const std::string& name) {
   if (name.find('=') == std::string::npos) return store.run(name);
-  RunFilter filter;
-  filter.limit = 1;
-  const std::array<std::pair<std::string_view, std::optional<std::string>*>, 7> known = {{
-      {"command", &filter.command},
-      {"group", &filter.group},
-      {"label", &filter.label},
-      {"model", &filter.model},
-      {"backend", &filter.backend},
-      {"device", &filter.device},
-      {"environment", &filter.environment},
-  }};
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find(',', begin), name.size());
-    const std::string part = name.substr(begin, end - begin);
-    const std::size_t equals = part.find('=');
-    const std::string field = part.substr(0, equals);
-    const auto found = std::find_if(known.begin(), known.end(),
-                                    [&](const auto& entry) { return entry.first == field; });
-    if (equals == std::string::npos || found == known.end()) {
-      bad_input(
-          "'{}' in '{}': must be NAME=VALUE with a NAME of command, group, label, model, "
-          "backend, device, environment",
-          part, name);
-    }
-    *found->second = part.substr(equals + 1);
-    begin = end + 1;
-  }
-  const std::vector<RunRecord> runs = store.runs(filter);
+  std::vector<RunRecord> runs = store.runs(parse_run_filter(name));
   if (runs.empty()) bad_input("no run in the store fits '{}'", name);
   return runs.back();
 }

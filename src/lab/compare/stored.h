@@ -1,6 +1,6 @@
 #pragma once
 
-// Two runs of a store held against each other: all that the store knows goes into one answer.
+// Two runs of a store compared: all that the store knows goes into one answer.
 
 #include <optional>
 #include <string>
@@ -29,9 +29,8 @@ struct RunComparison {
 [[nodiscard]] RunComparison compare_runs(const Store& store, const RunRecord& a, const RunRecord& b,
                                          VerdictOptions options, bool force);
 
-// One run by its name as Store::run takes it, or the newest that fits conditions: "backend=native",
-// "model=mlp,backend=auto,label=before". Known: command, group, label, model, backend, device,
-// environment.
+// One run by its name as Store::run takes it, or the newest that fits conditions (run_filter.h):
+// "backend=native", "model=mlp,backend=auto,label=before".
 [[nodiscard]] RunRecord find_run(const Store& store, const std::string& name);
 
 // The runs of one call, oldest first, by the first letters of its uuid; "last": of the newest.

@@ -40,7 +40,7 @@ struct Comparison {
   double median_a = 0.0, median_b = 0.0;
   std::int64_t samples_a = 0, samples_b = 0;
   std::int64_t units_a = 0, units_b = 0;  // that were drawn: blocks, or what takes their place
-  bool paired = false;                    // turns of A were held against turns of B
+  bool paired = false;                    // turns of A were compared with turns of B
   // Relative standard deviations of the ratio: from the blocks inside the runs, beyond that from
   // process to process, and from run to run. Nothing: unknown (one process; no A/A runs), or not
   // added (side by side).

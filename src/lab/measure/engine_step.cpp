@@ -89,8 +89,7 @@ class EngineStep final : public MeasuredStep {
   }
 
   [[nodiscard]] StepDetails details(bool timed) override {
-    StepDetails details = plan_details(session(), plan_, timed);
-    details.numbers["training_flops"] = static_cast<double>(session().plan(plan_).work().flops);
+    StepDetails details = plan_details(session(), plan_, true, timed);
     details.memory = ledger_->entries(session(), {&plan_, 1});
     details.numbers["parameters"] = static_cast<double>(count_parameters(runner_->parameters()));
     return details;

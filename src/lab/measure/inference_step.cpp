@@ -53,10 +53,9 @@ class InferenceStep final : public MeasuredStep {
   }
 
   [[nodiscard]] StepDetails details(bool timed) override {
-    StepDetails details = plan_details(runner_->session(), runner_->plan_id(), timed);
+    StepDetails details = plan_details(runner_->session(), runner_->plan_id(), false, timed);
     const Session::PlanId plan = runner_->plan_id();
     details.memory = ledger_->entries(runner_->session(), {&plan, 1});
-    details.numbers["forward_flops"] = static_cast<double>(runner_->plan().work().flops);
     details.numbers["parameters"] = static_cast<double>(count_parameters(runner_->parameters()));
     details.numbers["folded_batch_norms"] = static_cast<double>(runner_->folds().size());
     return details;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "lab/complexity.h"
 #include "lab/measure/plan_timer.h"
 #include "train/step_runner.h"
 
@@ -14,16 +15,24 @@ namespace {
 constexpr std::int64_t kFrameworkBytes = std::int64_t{500} << 20;
 constexpr std::int64_t kPeerFactor = 2;
 
-// Our own plan of the same work tells what it takes.
+// Our own plan of the same work tells what it takes. What a peer moves is its own affair.
 struct OwnPlan {
-  std::int64_t bytes = 0, flops = 0;
+  std::int64_t bytes = 0;
+  std::map<std::string, double> numbers;
 };
 OwnPlan own_plan(const PeerStepConfig& config) {
   StepRunner dry(*config.device, without_search(config.ours, *config.device));
   const Session::PlanId plan = config.peer_work.inference
                                    ? dry.add_evaluation(config.peer_work.step)
                                    : dry.add_training(config.peer_work.step);
-  return {dry.bytes(), dry.session().plan(plan).work().flops};
+  OwnPlan own{dry.bytes(), {}};
+  const std::map<std::string, double> numbers =
+      complexity_numbers(dry.session().plan(plan), !config.peer_work.inference);
+  for (const char* name : {"forward_macs", "forward_flops", "training_flops"}) {
+    if (const auto found = numbers.find(name); found != numbers.end()) own.numbers.insert(*found);
+  }
+  own.numbers["parameters"] = static_cast<double>(count_parameters(dry.parameters()));
+  return own;
 }
 
 std::string versions_text(const PeerAvailability& about) {
@@ -98,8 +107,7 @@ class PeerStep final : public MeasuredStep {
   [[nodiscard]] StepDetails details(bool timed) override {
     (void)timed;
     StepDetails details;
-    details.numbers[config_.peer_work.inference ? "forward_flops" : "training_flops"] =
-        static_cast<double>(own_.flops);
+    details.numbers = own_.numbers;
     details.notes["peer_version"] = versions_text(peer_->about());
     details.notes["parity"] = parity_.text;
     details.numbers["parity_max_difference"] = parity_.worst;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "lab/complexity.h"
 #include "lab/measure/provider_shares.h"
 #include "lab/step_times.h"
 
@@ -50,20 +51,11 @@ std::optional<Iteration> time_queued(Device& device, std::int64_t count,
   return iteration;
 }
 
-StepDetails plan_details(Session& session, Session::PlanId id, bool timed) {
+StepDetails plan_details(Session& session, Session::PlanId id, bool training, bool timed) {
   const Plan& plan = session.plan(id);
   StepDetails details;
-  std::int64_t flops = 0, bytes_read = 0, bytes_written = 0;
-  for (const Step& step : plan.steps) {
-    details.kernels.push_back(step.kernel_name());
-    flops += step.boundary.flops;
-    bytes_read += step.boundary.bytes_read;
-    bytes_written += step.boundary.bytes_written;
-  }
-  details.numbers["executed_flops"] = static_cast<double>(flops);
-  details.numbers["plan_bytes_read"] = static_cast<double>(bytes_read);
-  details.numbers["plan_bytes_written"] = static_cast<double>(bytes_written);
-  details.numbers["plan_steps"] = static_cast<double>(plan.steps.size());
+  for (const Step& step : plan.steps) details.kernels.push_back(step.kernel_name());
+  details.numbers = complexity_numbers(plan, training);
   details.numbers["planned_bytes"] =
       static_cast<double>(session.state_bytes() + session.scratch_bytes());
   if (const auto runtime = session.device().runtime_memory()) {

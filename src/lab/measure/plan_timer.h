@@ -22,6 +22,7 @@ namespace ridgeline {
                                                    const std::function<void()>& launch);
 
 // With `timed`, the time of each step of the plan too.
-[[nodiscard]] StepDetails plan_details(Session& session, Session::PlanId plan, bool timed);
+[[nodiscard]] StepDetails plan_details(Session& session, Session::PlanId plan, bool training,
+                                       bool timed);
 
 }  // namespace ridgeline

@@ -143,10 +143,10 @@ void add_to(std::map<std::string, double>& numbers, std::map<std::string, std::s
   set("device_median_seconds", summary.device_seconds);
   if (summary.queued) set("queued_seconds", summary.queued->median);
   set("samples_per_second", summary.samples_per_second);
-  for (const char* flops : {"training_flops", "forward_flops"}) {
-    if (numbers.contains(flops)) {
-      set("achieved_flops_per_second", numbers[flops] / summary.seconds_per_iteration);
-    }
+  const auto flops =
+      numbers.find(measured.subject.work.kind == "inference" ? "forward_flops" : "training_flops");
+  if (flops != numbers.end()) {
+    set("achieved_flops_per_second", flops->second / summary.seconds_per_iteration);
   }
   if (numbers.contains("plan_bytes_read")) {
     set("achieved_bytes_per_second", (numbers["plan_bytes_read"] + numbers["plan_bytes_written"]) /

@@ -11,11 +11,6 @@ namespace ridgeline {
 namespace {
 
 constexpr std::string_view kEager = "eager";
-constexpr std::string_view kTorchInstall =
-    "apt-get install python3-torch python3-torchvision libopenblas0-pthread, or pip install torch "
-    "torchvision numpy";
-constexpr std::string_view kAllModels = "mlp, mnist_cnn and torchvision's networks";
-constexpr std::string_view kSmallModels = "mnist_cnn and mlp";
 
 std::vector<std::string_view> names_of_peers() {
   std::vector<std::string_view> names;
@@ -36,30 +31,59 @@ std::vector<std::string_view> pieces_of(std::string_view text) {
 }  // namespace
 
 std::span<const PeerInfo> known_peers() {
+  using enum Precision;
+  static const std::vector<Precision> all = {fp32, tf32, bf16, fp16};
   static const std::array<PeerInfo, 8> peers = {{
-      {"torch-cpu", "cpu", kAllModels, {kEager, "channels_last", "amp", "compile"}, kTorchInstall},
+      {"torch-cpu",
+       "cpu",
+       {},
+       {fp32, bf16},
+       {kEager, "channels_last", "amp", "compile"},
+       "apt-get install python3-torch python3-torchvision libopenblas0-pthread, or pip install "
+       "torch torchvision numpy"},
       {"torch-cuda",
        "cuda",
-       kAllModels,
+       {},
+       all,
        {kEager, "channels_last", "amp", "compile", "cuda-graph"},
        "pip install torch torchvision numpy, with a CUDA device"},
       {"torch-mps",
        "mps",
-       kAllModels,
+       {},
+       all,
        {kEager, "channels_last", "amp", "compile"},
        "pip install torch torchvision numpy, on a Mac"},
       {"numpy",
        "cpu",
-       "mlp",
+       {"mlp"},
+       {fp32},
        {},
-       "apt-get install python3-numpy libopenblas0-pthread, or pip "
-       "install numpy"},
-      {"cupy", "cuda", "mlp", {}, "pip install cupy-cuda12x or cupy-cuda13x"},
-      {"numba-cpu", "cpu", kSmallModels, {}, "apt-get install python3-numba, or pip install numba"},
-      {"numba-cuda", "cuda", kSmallModels, {}, "pip install numba-cuda"},
-      {"tensorflow", "cpu", kSmallModels, {}, "pip install tensorflow"},
+       "apt-get install python3-numpy libopenblas0-pthread, or pip install numpy"},
+      {"cupy", "cuda", {"mlp"}, {fp32}, {}, "pip install cupy-cuda12x or cupy-cuda13x"},
+      {"numba-cpu",
+       "cpu",
+       {"mnist_cnn", "mlp"},
+       {fp32},
+       {},
+       "apt-get install python3-numba, or pip install numba"},
+      {"numba-cuda", "cuda", {"mnist_cnn", "mlp"}, {fp32}, {}, "pip install numba-cuda"},
+      {"tensorflow", "cpu", {"mnist_cnn", "mlp"}, {fp32}, {}, "pip install tensorflow"},
   }};
   return peers;
+}
+
+std::string PeerInfo::refuse(std::string_view model) const {
+  if (models.empty() || std::find(models.begin(), models.end(), model) != models.end()) return {};
+  return fmt::format("{} computes {} only", name, joined(models, " and "));
+}
+
+std::string PeerInfo::refuse(Precision precision) const {
+  std::vector<std::string_view> names;
+  for (const Precision each : precisions) {
+    if (each == precision) return {};
+    names.push_back(name_of(each));
+  }
+  return fmt::format("{} computes in {}", name, joined(names, " and "));
 }
 
 bool is_peer(std::string_view backend) {
@@ -103,8 +127,6 @@ PeerName parse_peer(std::string_view text) {
 std::string PeerName::text() const {
   return options.empty() ? backend() : backend() + "+" + joined(options, "+");
 }
-
-std::string PeerName::options_text() const { return joined(options, ","); }
 
 bool PeerName::has(std::string_view option) const {
   return std::find(options.begin(), options.end(), option) != options.end();

@@ -8,14 +8,21 @@
 #include <string_view>
 #include <vector>
 
+#include "base/precision.h"
+
 namespace ridgeline {
 
 struct PeerInfo {
-  std::string_view name;    // "torch-cuda"
-  std::string_view device;  // "cpu", "cuda" or "mps"
-  std::string_view models;  // what it can compute, in words
+  std::string_view name;                 // "torch-cuda"
+  std::string_view device;               // "cpu", "cuda" or "mps"
+  std::vector<std::string_view> models;  // that it computes; empty: every one of ours
+  std::vector<Precision> precisions;     // that it computes in
   std::vector<std::string_view> options;
   std::string_view install;  // what to do where it is missing
+
+  // Why it does not compute a model, or in a precision; empty: it does.
+  [[nodiscard]] std::string refuse(std::string_view model) const;
+  [[nodiscard]] std::string refuse(Precision precision) const;
 };
 
 [[nodiscard]] std::span<const PeerInfo> known_peers();
@@ -29,8 +36,7 @@ struct PeerName {
   std::vector<std::string> options;  // in the order of info->options, each once
 
   [[nodiscard]] std::string backend() const { return std::string(info->name); }
-  [[nodiscard]] std::string text() const;          // "torch-cuda+channels_last+amp"
-  [[nodiscard]] std::string options_text() const;  // "channels_last,amp"; empty: none
+  [[nodiscard]] std::string text() const;  // "torch-cuda+channels_last+amp"
   [[nodiscard]] bool has(std::string_view option) const;
 };
 

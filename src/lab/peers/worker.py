@@ -1680,19 +1680,22 @@ def environment_record(label, versions, devices):
     return record
 
 
-def optimizer_text(numbers):
-    """As Ridgeline writes it; the learning rate changes no work."""
-    text = numbers["name"]
-    if text == "sgd" and numbers["momentum"]:
-        text += " momentum {:g}".format(numbers["momentum"])
-    return text + (" weight decay {:g}".format(numbers["weight_decay"]) if numbers["weight_decay"] else "")
+def normalisation_numbers(work):
+    """Means, then deviations; none where pixels / 255 are taken as they are."""
+    plain = not any(work.mean) and all(deviation == 1 for deviation in work.deviation)
+    return [] if plain else list(work.mean) + list(work.deviation)
 
 
-def normalisation_text(work):
-    if not any(work.mean) and all(deviation == 1 for deviation in work.deviation):
-        return "pixels / 255, in [0, 1]"
-    means, deviations = (",".join(map("{:g}".format, values)) for values in (work.mean, work.deviation))
-    return "(pixels / 255 - {}) / {}".format(means, deviations)
+def work_record(work):
+    """What was computed, field by field, as Ridgeline's store has it."""
+    record = {"kind": work.kind, "model": work.model, "settings": work.settings, "batch": work.batch,
+              "image": "x".join(map(str, work.image)), "classes": work.classes, "precision": work.precision,
+              "data": "synthetic", "normalisation": normalisation_numbers(work)}
+    if work.training:
+        rule = work.optimizer
+        record.update(optimizer=rule["name"], learning_rate=rule["learning_rate"], weight_decay=rule["weight_decay"],
+                      momentum=rule["momentum"] if rule["name"] == "sgd" else 0.0)
+    return record
 
 
 def utc_now():
@@ -1714,12 +1717,9 @@ class AloneRun:
         self.record = {
             "uuid": str(uuid.uuid4()), "command": "bench", "arguments": " ".join(sys.argv), "group": group,
             "label": options.label, "started": utc_now(), "status": "complete", "seed": options.seed,
-            "work": {"kind": work.kind, "model": work.model, "settings": ",".join(sorted(options.set)),
-                     "batch": work.batch, "image": "x".join(map(str, work.image)), "classes": work.classes,
-                     "precision": work.precision, "optimizer": optimizer_text(work.optimizer) if work.training else "",
-                     "data": "synthetic", "data_samples": work.batch, "normalisation": normalisation_text(work)},
+            "work": work_record(work),
             "executor": {"backend": name, "device": "cpu", "threads": options.threads or os.cpu_count(),
-                         "options": ",".join(self.chosen)},
+                         "modes": sorted(self.chosen)},
             "numbers": {}, "notes": {"clock": "host, synchronised"}}
 
     def prepare(self):
@@ -1851,7 +1851,7 @@ def alone(options):
     environment = environment_record(options.env_label, versions, [run.device for run in runs])
     for record in records:
         record["environment"] = environment["key"]
-    write_whole(options.out, json.dumps({"ridgeline_import": 1, "environment": environment, "runs": records}, indent=1) + "\n")
+    write_whole(options.out, json.dumps({"ridgeline_import": 2, "environment": environment, "runs": records}, indent=1) + "\n")
     say("wrote {} with {} run{}: ridgeline store import {}".format(options.out, len(records), "s" if len(records) > 1 else "",
                                                                 options.out))
     return 130 if interrupted else 0

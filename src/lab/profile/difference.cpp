@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "lab/compare/alike.h"
 #include "lab/compare/run_series.h"
 #include "lab/stats/summary.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline {
 namespace {
@@ -168,15 +168,13 @@ void check_side(const DifferenceSide& side) {
 }
 
 std::vector<std::string> warnings_of(const DifferenceSide& a, const DifferenceSide& b, bool force) {
-  std::vector<std::string> fields, warnings;
-  for (const Difference& difference : differences(a.work, b.work)) {
-    fields.push_back(difference.text());
-  }
-  if (!fields.empty() && !force) {
+  std::vector<std::string> warnings;
+  const std::string unlike = differences_text(work_differences(a.run, b.run));
+  if (!unlike.empty() && !force) {
     bad_input("{} and {} did different work ({}); --force compares them all the same", a.name,
-              b.name, joined(fields, "; "));
+              b.name, unlike);
   }
-  if (!fields.empty()) warnings.push_back("the work differs: " + joined(fields, "; "));
+  if (!unlike.empty()) warnings.push_back("the work differs: " + unlike);
   for (const DifferenceSide* side : {&a, &b}) {
     if (!side->seconds) {
       warnings.push_back(fmt::format(
@@ -212,20 +210,20 @@ std::optional<double> StepDifference::speedup() const {
 }
 
 DifferenceSide difference_side(const Profile& profile) {
-  return {.name = fmt::format("this profile: {} on {}", profile.executor.backend,
-                              profile.executor.device),
-          .work = profile.work,
-          .steps = profile.steps,
-          .seconds = profile.unprofiled_seconds > 0.0 ? std::optional(profile.unprofiled_seconds)
-                                                      : std::nullopt};
+  DifferenceSide side;
+  side.run.work = profile.work;
+  side.run.executor = profile.executor;
+  side.name = "this profile: " + executor_text(side.run);
+  side.steps = profile.steps;
+  if (profile.unprofiled_seconds > 0.0) side.seconds = profile.unprofiled_seconds;
+  return side;
 }
 
 DifferenceSide difference_side(const Store& store, const RunRecord& run) {
-  DifferenceSide side = {
-      .name = fmt::format("run {}: {} on {}", run.id, run.executor.backend, run.executor.device),
-      .work = run.work,
-      .steps = store.steps(run.id),
-      .seconds = std::nullopt};
+  DifferenceSide side;
+  side.run = run;
+  side.name = fmt::format("run {}: {}", run.id, executor_text(run));
+  side.steps = store.steps(run.id);
   const std::vector<double> seconds = run_series(store.samples(run.id)).seconds;
   const auto median = run.numbers.find("median_seconds");
   if (!seconds.empty()) {
@@ -244,9 +242,9 @@ StepDifference step_difference(const DifferenceSide& a, const DifferenceSide& b,
   result.name_a = a.name;
   result.name_b = b.name;
   result.warnings = warnings_of(a, b, options.force);
-  result.per_sample = a.work.batch != b.work.batch;
+  result.per_sample = a.run.work.batch != b.run.work.batch;
   const auto scale = [&](const DifferenceSide& side) {
-    return result.per_sample ? 1.0 / static_cast<double>(side.work.batch) : 1.0;
+    return result.per_sample ? 1.0 / static_cast<double>(side.run.work.batch) : 1.0;
   };
   const double scale_a = scale(a), scale_b = scale(b);
   result.rows = merged(groups_of(a, b), options.by);

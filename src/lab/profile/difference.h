@@ -1,6 +1,6 @@
 #pragma once
 
-// Two plans with measured steps, held against each other op by op: where B takes more or less time
+// Two plans with measured steps, compared op by op: where B takes more or less time
 // than A. Works across backends and devices, whatever each of them fuses.
 //
 // Steps are matched by the ops that they cover (phase, kind, layer). Where one side fuses what the
@@ -22,8 +22,8 @@ namespace ridgeline {
 
 // What is known of one side.
 struct DifferenceSide {
-  std::string name;  // "run 3: native on cpu"
-  Work work;
+  std::string name;  // "run 3: native on cpu, 4 threads"
+  RunRecord run;     // work and executor, and more where the store knows it
   std::vector<StepTime> steps;
   std::optional<double> seconds;  // of an unprofiled iteration
 };

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/gzip.h"
 #include "lab/profile/trace_events.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline {
 namespace {
@@ -49,18 +50,13 @@ Json description_of(const Profile& profile) {
     findings.push_back(
         {{"name", finding.name}, {"severity", finding.severity}, {"evidence", finding.evidence}});
   }
-  return {{"kind", profile.work.kind},
-          {"model", profile.work.model},
-          {"batch", profile.work.batch},
-          {"image", profile.work.image},
-          {"precision", profile.work.precision},
-          {"backend", profile.executor.backend},
-          {"device", profile.executor.device},
-          {"threads", profile.executor.threads},
-          {"profiled_step_ms", milliseconds(profile.profiled_seconds)},
-          {"unprofiled_step_ms", milliseconds(profile.unprofiled_seconds)},
-          {"missing", std::move(missing)},
-          {"findings", std::move(findings)}};
+  Json json = to_json(profile.work);
+  json.update(to_json(profile.executor));
+  json.update({{"profiled_step_ms", milliseconds(profile.profiled_seconds)},
+               {"unprofiled_step_ms", milliseconds(profile.unprofiled_seconds)},
+               {"missing", std::move(missing)},
+               {"findings", std::move(findings)}});
+  return json;
 }
 
 }  // namespace

@@ -5,14 +5,19 @@
 
 #include "base/error.h"
 #include "lab/stats/summary.h"
+#include "lab/store/identity_fields.h"
 
 namespace ridgeline {
 namespace {
 
-// "run 12 (resnet18, batch 64, native on cpu)"
+// "run 12 (resnet18, batch 64, native on cpu, 4 threads)"
 std::string text_of(const RunRecord& run) {
-  return fmt::format("run {} ({}, batch {}, {} on {})", run.id, run.work.model, run.work.batch,
-                     run.executor.backend, run.executor.device);
+  return fmt::format("run {} ({}, batch {}, {})", run.id, run.work.model, run.work.batch,
+                     executor_text(run));
+}
+
+Identity without_batch(const RunRecord& run) {
+  return identity_without(run, batch_fields(run.work));
 }
 
 std::optional<double> median_if_any(const std::vector<double>& values) {
@@ -106,17 +111,12 @@ std::optional<IterationTime> iteration_of(std::span<const Sample> samples) {
 }
 
 std::vector<RunRecord> last_bench_runs(const Store& store) {
-  RunFilter filter;
-  filter.command = "bench";
-  filter.limit = 1;
-  const std::vector<RunRecord> last = store.runs(filter);
-  if (last.empty()) {
+  const std::vector<RunRecord> all = store.runs({{"command", "bench"}});
+  if (all.empty()) {
     bad_input("the store has no bench run; make one: ridgeline bench resnet18 --image 3x64x64");
   }
-  if (last[0].group.empty()) return last;
-  filter.group = last[0].group;
-  filter.limit = std::nullopt;
-  return store.runs(filter);
+  if (all.back().group.empty()) return {all.back()};
+  return store.runs({{"command", "bench"}, {"group", all.back().group}});
 }
 
 std::vector<MissingCeilings> missing_ceilings(const Store& store, std::span<const RunRecord> runs) {
@@ -148,12 +148,9 @@ StoredRooflines rooflines_of(const Store& store, std::span<const RunRecord> runs
 std::vector<std::vector<const RunRoofline*>> trajectories(const RooflineGroup& group) {
   std::vector<std::vector<const RunRoofline*>> ways;
   for (const RunRoofline& candidate : group.runs) {
-    const auto same_but_batch = [&](const std::vector<const RunRoofline*>& way) {
-      Work work = candidate.run.work;
-      work.batch = way.front()->run.work.batch;
-      return work == way.front()->run.work && candidate.run.executor == way.front()->run.executor;
-    };
-    const auto way = std::find_if(ways.begin(), ways.end(), same_but_batch);
+    const auto way = std::find_if(ways.begin(), ways.end(), [&](const auto& known) {
+      return without_batch(known.front()->run) == without_batch(candidate.run);
+    });
     if (way == ways.end()) {
       ways.push_back({&candidate});
     } else {

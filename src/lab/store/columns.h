@@ -1,11 +1,12 @@
 #pragma once
 
-// The one registry of what the store holds: its tables and columns, and the names under which
-// numbers, notes and sensors are written. Schema, CSV headers, docs/store.md and help come from it.
+// What the store holds: its tables, whose columns are the fields of fields.h, and the names under
+// which numbers, notes and sensors are written. Schema, docs/store.md and help come from it.
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ridgeline {
 
@@ -22,7 +23,7 @@ struct Column {
 struct Table {
   std::string_view name;
   std::string_view meaning;
-  std::span<const Column> columns;
+  std::vector<Column> columns;
   std::string_view key = {};  // columns of the primary key where it is not a column's own
 };
 

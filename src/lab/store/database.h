@@ -12,8 +12,10 @@ namespace ridgeline {
 
 struct Store::Database {
   std::unique_ptr<sqlite::Connection> connection;
+  bool writable = false;
 
   void insert_environment(const EnvironmentRecord& environment);
+  void insert_network(const NetworkRecord& network);
   RunId insert_run(const RunRecord& run);
   void set_numbers(RunId run, const std::map<std::string, double>& numbers);
   void set_notes(RunId run, const std::map<std::string, std::string>& notes);
@@ -25,7 +27,7 @@ struct Store::Database {
   template <typename Row>
   [[nodiscard]] std::int64_t row_count(RunId run) {
     static const std::string sql = fmt::format(
-        "SELECT coalesce(max(\"number\") + 1, 0) FROM \"{}\" WHERE \"run\" = ?", table_of<Row>);
+        "SELECT coalesce(max(\"number\") + 1, 0) FROM \"{}\" WHERE \"run\" = ?", row_table<Row>);
     sqlite::Statement& statement = connection->prepared(sql);
     statement.bind(1, run);
     const std::int64_t count = statement.step() ? statement.integer(0) : 0;
@@ -37,7 +39,7 @@ struct Store::Database {
   template <typename Row>
   void append_rows(RunId run, std::span<const Row> rows) {
     static const std::string sql =
-        fmt::format("INSERT INTO \"{}\" (\"run\", \"number\", {}) VALUES ({})", table_of<Row>,
+        fmt::format("INSERT INTO \"{}\" (\"run\", \"number\", {}) VALUES ({})", row_table<Row>,
                     quoted_fields<Row>(), placeholders(field_names<Row>().size() + 2));
     std::int64_t number = row_count<Row>(run);
     sqlite::Statement& statement = connection->prepared(sql);
@@ -53,7 +55,7 @@ struct Store::Database {
   [[nodiscard]] std::vector<Row> rows(RunId run) {
     static const std::string sql =
         fmt::format("SELECT {} FROM \"{}\" WHERE \"run\" = ? ORDER BY \"number\"",
-                    quoted_fields<Row>(), table_of<Row>);
+                    quoted_fields<Row>(), row_table<Row>);
     sqlite::Statement& statement = connection->prepared(sql);
     statement.reset();
     statement.bind(1, run);

@@ -124,7 +124,11 @@ std::int64_t Store::import(const fs::path& other) {
     merge_study(study, source.study_items(study.uuid));
   }
   std::int64_t added = 0;
+  std::set<std::string> networks;
   for (const RunRecord& run : source.runs()) {
+    if (networks.insert(run.network).second) {
+      if (const auto network = source.network(run.network)) database_->insert_network(*network);
+    }
     added += merge({run, source.samples(run.id), source.steps(run.id), source.readings(run.id),
                     source.memory(run.id), source.findings(run.id), source.epochs(run.id),
                     source.live_bytes(run.id), source.timeline(run.id)})

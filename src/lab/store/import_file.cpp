@@ -10,6 +10,8 @@
 #include "base/hash.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "lab/store/field_json.h"
+#include "lab/store/identity_v4.h"
 #include "lab/store/rows.h"
 
 namespace ridgeline {
@@ -17,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kFormat = 1;
+constexpr std::int64_t kFormat = 2;  // in 1, work and executor are words for people
 
 // A value of the document and its place, "results.json: runs[2].samples[14]".
 struct Place {
@@ -48,18 +50,34 @@ void check_names(const Place& place, const std::vector<std::string_view>& known)
 template <typename Field>
 void take(const Place& place, std::string_view name, Field& field) {
   const Json* value = place.find(name);
+  if (value == nullptr) return;
   if constexpr (std::same_as<Field, std::string>) {
-    if (value == nullptr) return;
     if (!value->is_string()) place.refuse(name, "text");
     field = value->get<std::string>();
   } else if constexpr (std::is_enum_v<Field>) {
-    if (value == nullptr) return;
     const auto parsed =
         value->is_string() ? parse_name<Field>(value->get_ref<const std::string&>()) : std::nullopt;
     if (!parsed) place.refuse(name, "one of " + joined(names_of<Field>(), ", "));
     field = *parsed;
+  } else if constexpr (std::same_as<Field, bool>) {
+    if (!value->is_boolean()) place.refuse(name, "true or false");
+    field = value->get<bool>();
+  } else if constexpr (std::same_as<Field, ImageShape>) {
+    const auto shape =
+        value->is_string() ? ImageShape::parse(value->get_ref<const std::string&>()) : std::nullopt;
+    if (!shape) place.refuse(name, "channels x height x width, such as \"3x224x224\"");
+    field = *shape;
+  } else if constexpr (is_composite<Field>) {
+    if (!read_composite(*value, field)) {
+      place.refuse(name, std::same_as<Field, Settings>     ? "an object of texts"
+                         : std::same_as<Field, NumberList> ? "a list of numbers"
+                                                           : "a list of texts");
+    }
+    if constexpr (std::same_as<Field, NameList>) {
+      std::sort(field.begin(), field.end());
+      field.erase(std::unique(field.begin(), field.end()), field.end());
+    }
   } else if constexpr (std::integral<Field>) {
-    if (value == nullptr) return;
     const double number = value->is_number() ? value->get<double>() : 0.5;
     if (number != std::floor(number) || std::abs(number) > 9e15 ||
         number > static_cast<double>(std::numeric_limits<Field>::max())) {
@@ -67,7 +85,6 @@ void take(const Place& place, std::string_view name, Field& field) {
     }
     field = static_cast<Field>(number);
   } else {
-    if (value == nullptr) return;
     if (!value->is_number()) place.refuse(name, "a number or null");
     field = value->get<double>();
   }
@@ -110,7 +127,7 @@ void require_of(const Place& place, const TimelineEntry&) {
 
 template <typename Row>
 void take_list(const Place& run, std::vector<Row>& rows) {
-  const std::string_view name = table_of<Row>;
+  const std::string_view name = row_table<Row>;
   const Json* list = run.find(name);
   if (list == nullptr) return;
   if (!list->is_array()) run.refuse(name, "a list");
@@ -143,12 +160,37 @@ void take_part(const Place& run, std::string_view name, Record& record) {
   const Place place{*object, run.at(name)};
   check_names(place, field_names<Record>());
   take_fields(place, record);
-  if constexpr (std::same_as<Record, Work>) {
+  if constexpr (requires { record.batch; }) {
     require(place, {"model", "batch"});
     if (record.batch < 1) place.refuse("batch", "at least 1");
   } else {
     require(place, {"backend", "device"});
   }
+}
+
+void take_identity(const Place& place, RunRecord& run) {
+  take_part(place, "work", run.work);
+  take_part(place, "executor", run.executor);
+  complete_settings(run.work);
+}
+
+// Of format 1, in which some of the work stood among the numbers.
+void take_old_identity(const Place& place, RunRecord& run) {
+  RunV4 old;
+  old.command = run.command;
+  old.arguments = run.arguments;
+  take_part(place, "work", old.work);
+  take_part(place, "executor", old.executor);
+  const auto move = [&](const char* name, std::optional<double>& number) {
+    const auto found = run.numbers.extract(name);
+    if (found) number = found.mapped();
+  };
+  move("learning_rate", old.learning_rate);
+  move("test_samples", old.test_samples);
+  move("target_accuracy", old.target_accuracy);
+  Identity identity = typed_identity(old);
+  run.work = std::move(identity.work);
+  run.executor = std::move(identity.executor);
 }
 
 std::string hex(std::string_view text) { return fmt::format("{:016x}", hash_of(text)); }
@@ -178,7 +220,7 @@ EnvironmentRecord take_environment(const Place& document) {
   return environment;
 }
 
-RunContents take_run(const Place& place, const std::string& environment) {
+RunContents take_run(const Place& place, const std::string& environment, std::int64_t format) {
   RunContents contents;
   RunRecord& run = contents.run;
   run.status = RunStatus::complete;
@@ -187,15 +229,18 @@ RunContents take_run(const Place& place, const std::string& environment) {
                                          "executor",
                                          "numbers",
                                          "notes",
-                                         table_of<Sample>,
-                                         table_of<StepTime>,
-                                         table_of<Reading>,
-                                         table_of<MemoryEntry>,
-                                         table_of<Finding>,
-                                         table_of<EpochRecord>,
-                                         table_of<LiveEntry>,
-                                         table_of<TimelineEntry>};
-  visit_own_fields(run, [&](std::string_view name, const auto&) { known.push_back(name); });
+                                         row_table<Sample>,
+                                         row_table<StepTime>,
+                                         row_table<Reading>,
+                                         row_table<MemoryEntry>,
+                                         row_table<Finding>,
+                                         row_table<EpochRecord>,
+                                         row_table<LiveEntry>,
+                                         row_table<TimelineEntry>};
+  // Descriptions of networks are for stores alone.
+  visit_own_fields(run, [&](std::string_view name, const auto&) {
+    if (name != "network") known.push_back(name);
+  });
   check_names(place, known);
   visit_own_fields(run, [&](std::string_view name, auto& field) { take(place, name, field); });
   if (!run.environment.empty() && run.environment != environment) {
@@ -204,10 +249,9 @@ RunContents take_run(const Place& place, const std::string& environment) {
   run.environment = environment;
   require(place, {"started"});
   if (run.uuid.empty()) run.uuid = uuid_of(place.value.dump());
-  take_part(place, "work", run.work);
-  take_part(place, "executor", run.executor);
   take_map(place, "numbers", run.numbers);
   take_map(place, "notes", run.notes);
+  format == 1 ? take_old_identity(place, run) : take_identity(place, run);
   take_list(place, contents.samples);
   take_list(place, contents.steps);
   take_list(place, contents.readings);
@@ -245,8 +289,8 @@ ImportFile read_import_file(const std::filesystem::path& path) {
   check_names(place, {"ridgeline_import", "environment", "runs"});
   std::int64_t format = 0;
   take(place, "ridgeline_import", format);
-  if (format != kFormat) {
-    bad_input("{}: is in format {} of results; this program knows {}", path.string(), format,
+  if (format < 1 || format > kFormat) {
+    bad_input("{}: is in format {} of results; this program knows 1 to {}", path.string(), format,
               kFormat);
   }
   ImportFile file;
@@ -254,8 +298,8 @@ ImportFile read_import_file(const std::filesystem::path& path) {
   const Json* runs = place.find("runs");
   if (runs == nullptr || !runs->is_array()) place.refuse("runs", "a list");
   for (std::size_t i = 0; i < runs->size(); ++i) {
-    file.runs.push_back(
-        take_run({(*runs)[i], fmt::format("{}[{}]", place.at("runs"), i)}, file.environment.key));
+    file.runs.push_back(take_run({(*runs)[i], fmt::format("{}[{}]", place.at("runs"), i)},
+                                 file.environment.key, format));
   }
   return file;
 }

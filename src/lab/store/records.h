@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "lab/store/identity.h"
+
 namespace ridgeline {
 
 using RunId = std::int64_t;  // within one store; runs keep their uuid everywhere
@@ -26,32 +28,10 @@ struct EnvironmentRecord {
   [[nodiscard]] std::vector<std::string> machine() const { return {label, host, cpu, gpus}; }
 };
 
-// What was computed. Two runs are alike when these are equal, whoever computed it.
-struct Work {
-  std::string kind = "training";  // or "inference"
-  std::string model;
-  std::string settings;  // options of the model, "depth=3,width=64", sorted
-  std::int64_t batch = 0;
-  std::string image;  // "3x224x224"
-  std::int64_t classes = 0;
-  std::string precision = "fp32";
-  std::string optimizer;  // "sgd momentum 0.9"; empty for inference
-  std::string data = "synthetic";
-  std::int64_t data_samples = 0;  // of the data set that batches are drawn from
-  std::string normalisation;
-  // What else changes the work: "freeze=features.*", "dropout=0.5"; empty: nothing.
-  std::string variant;
-
-  bool operator==(const Work&) const = default;
-};
-
-// Who computed it and how.
-struct Executor {
-  std::string backend;  // "native", "auto", "torch-cpu"
-  std::string device;   // "cpu", "cuda:0"
-  int threads = 0;
-  std::string options;  // "deterministic", "no-pass fusion", "amp,channels_last"
-  bool operator==(const Executor&) const = default;
+// A network, as it is built: described once for all runs that compute it.
+struct NetworkRecord {
+  std::string key;          // hash of the description
+  std::string description;  // JSON
 };
 
 // A run that was killed stays "running": it could not say so.
@@ -71,6 +51,7 @@ struct RunRecord {
   RunStatus status = RunStatus::running;
   std::string error;  // why it failed
   std::int64_t seed = 0;
+  std::string network;  // key; empty: no description
   Work work;
   Executor executor;
   // Numbers of the whole run by their registered names (columns.h): "training_flops",

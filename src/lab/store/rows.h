@@ -37,9 +37,25 @@ template <typename Row>
   return text;
 }
 
+// Lists and maps are kept as JSON; empty ones as NULL.
+template <typename Type>
+inline constexpr bool is_composite =
+    std::same_as<Type, Settings> || std::same_as<Type, NameList> || std::same_as<Type, NumberList>;
+[[nodiscard]] std::string composite_text(const Settings& value);
+[[nodiscard]] std::string composite_text(const NameList& value);
+[[nodiscard]] std::string composite_text(const NumberList& value);
+// False for what is no JSON of that type.
+[[nodiscard]] bool parse_composite(const std::string& text, Settings& value);
+[[nodiscard]] bool parse_composite(const std::string& text, NameList& value);
+[[nodiscard]] bool parse_composite(const std::string& text, NumberList& value);
+
 template <typename Field>
 void bind_field(sqlite::Statement& statement, int parameter, const Field& field) {
-  if constexpr (std::is_enum_v<Field>) {
+  if constexpr (is_composite<Field>) {
+    statement.bind_copy(parameter, composite_text(field));
+  } else if constexpr (std::same_as<Field, ImageShape>) {
+    statement.bind_copy(parameter, field.text());
+  } else if constexpr (std::is_enum_v<Field>) {
     statement.bind(parameter, name_of(field));
   } else if constexpr (std::same_as<Field, std::optional<double>>) {
     if (field) {
@@ -64,15 +80,23 @@ int bind_row(sqlite::Statement& statement, int first, const Row& row) {
   return first;
 }
 
+[[noreturn]] void refuse_value(const sqlite::Statement& statement, const std::string& text,
+                               std::string_view wanted);
+
 template <typename Field>
 void read_field(const sqlite::Statement& statement, int column, Field& field) {
-  if constexpr (std::is_enum_v<Field>) {
+  if constexpr (is_composite<Field>) {
+    const std::string text = statement.text(column);
+    if (!parse_composite(text, field)) refuse_value(statement, text, "a list or map in JSON");
+  } else if constexpr (std::same_as<Field, ImageShape>) {
+    const std::string text = statement.text(column);
+    const std::optional<ImageShape> shape = ImageShape::parse(text);
+    if (!shape) refuse_value(statement, text, "channels x height x width");
+    field = *shape;
+  } else if constexpr (std::is_enum_v<Field>) {
     const std::string name = statement.text(column);
     const std::optional<Field> value = parse_name<Field>(name);
-    if (!value) {
-      bad_input("{}: the store is damaged: it has '{}' where one of {} must stand",
-                statement.file(), name, joined(names_of<Field>(), ", "));
-    }
+    if (!value) refuse_value(statement, name, "one of " + joined(names_of<Field>(), ", "));
     field = *value;
   } else if constexpr (std::same_as<Field, std::optional<double>>) {
     field = statement.is_null(column) ? std::nullopt : std::optional(statement.real(column));

@@ -68,6 +68,13 @@ void Statement::bind(int parameter, std::string_view value) {
   if (code != SQLITE_OK) connection_->raise(code);
 }
 
+void Statement::bind_copy(int parameter, std::string_view value) {
+  if (value.empty()) return bind_null(parameter);
+  const int code = sqlite3_bind_text64(statement_, parameter, value.data(), value.size(),
+                                       SQLITE_TRANSIENT, SQLITE_UTF8);
+  if (code != SQLITE_OK) connection_->raise(code);
+}
+
 void Statement::bind_null(int parameter) {
   const int code = sqlite3_bind_null(statement_, parameter);
   if (code != SQLITE_OK) connection_->raise(code);

@@ -30,6 +30,7 @@ class Statement {
   void bind(int parameter, double value);  // not a number becomes NULL
   // The text must stay until the statement has run; empty becomes NULL.
   void bind(int parameter, std::string_view value);
+  void bind_copy(int parameter, std::string_view value);  // of a text that may go away
   void bind_null(int parameter);
 
   // True: a row is there. At the end, and after an error, the statement is ready to run again.

@@ -72,6 +72,7 @@ Store::Store(const fs::path& path) : database_(std::make_unique<Database>()) {
   set_up(connection);
   bring_up_to_date(connection);
   check_schema(connection);
+  database_->writable = true;
 }
 
 Store Store::open_existing(const fs::path& path) {
@@ -86,6 +87,7 @@ Store Store::open_existing(const fs::path& path) {
   // One of an older version is brought up to date in memory: the file stays as it is.
   if (schema_version(*database->connection) != kSchemaVersion) {
     database->connection = sqlite::Connection::in_memory_copy(*database->connection);
+    database->writable = true;
     bring_up_to_date(*database->connection);
   }
   check_schema(*database->connection);
@@ -104,6 +106,15 @@ void Store::Database::insert_environment(const EnvironmentRecord& environment) {
       quoted_fields<EnvironmentRecord>(), placeholders(field_names<EnvironmentRecord>().size()));
   sqlite::Statement& statement = connection->prepared(sql);
   (void)bind_row(statement, 1, environment);
+  statement.run();
+}
+
+void Store::Database::insert_network(const NetworkRecord& network) {
+  static const std::string sql = fmt::format(
+      "INSERT INTO \"networks\" ({}) VALUES ({}) ON CONFLICT DO NOTHING",
+      quoted_fields<NetworkRecord>(), placeholders(field_names<NetworkRecord>().size()));
+  sqlite::Statement& statement = connection->prepared(sql);
+  (void)bind_row(statement, 1, network);
   statement.run();
 }
 
@@ -204,6 +215,12 @@ void Store::add(const EnvironmentRecord& environment) {
   transaction.commit();
 }
 
+void Store::add(const NetworkRecord& network) {
+  sqlite::Transaction transaction(*database_->connection);
+  database_->insert_network(network);
+  transaction.commit();
+}
+
 RunId Store::begin(const RunRecord& run) {
   RunRecord row = run;
   if (row.uuid.empty()) row.uuid = new_uuid();
@@ -254,6 +271,31 @@ void Store::remove_items(const std::string& study, std::span<const std::string> 
     statement.bind(2, std::string_view(key));
     statement.run();
   }
+  transaction.commit();
+}
+
+bool Store::wants_completion() const {
+  return database_->writable &&
+         database_->connection->number(
+             "SELECT EXISTS (SELECT 1 FROM \"run_notes\" a WHERE \"name\" = 'migrated' AND NOT "
+             "EXISTS (SELECT 1 FROM \"run_notes\" b WHERE b.\"run\" = a.\"run\" AND b.\"name\" = "
+             "'complexity'))") != 0;
+}
+
+void Store::complete(RunId run, const NetworkRecord& network,
+                     const std::map<std::string, double>& numbers,
+                     const std::map<std::string, std::string>& notes) {
+  sqlite::Transaction transaction(*database_->connection);
+  if (!network.key.empty()) {
+    database_->insert_network(network);
+    sqlite::Statement& statement =
+        database_->connection->prepared("UPDATE \"runs\" SET \"network\" = ? WHERE \"id\" = ?");
+    statement.bind(1, std::string_view(network.key));
+    statement.bind(2, run);
+    statement.run();
+  }
+  database_->set_numbers(run, numbers);
+  database_->set_notes(run, notes);
   transaction.commit();
 }
 

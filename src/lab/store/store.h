@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lab/store/records.h"
+#include "lab/store/run_filter.h"
 
 namespace ridgeline {
 
@@ -20,12 +21,6 @@ namespace ridgeline {
 [[nodiscard]] std::string utc_now();
 // Random, as runs and groups of runs get one.
 [[nodiscard]] std::string new_uuid();
-
-struct RunFilter {
-  std::optional<std::string> command = {}, group = {}, label = {}, model = {}, backend = {},
-                             device = {}, environment = {}, study = {};
-  std::optional<std::int64_t> limit = {};  // the newest
-};
 
 struct RunContents;
 
@@ -42,6 +37,7 @@ class Store {
 
   // Writing. Each call is one transaction.
   void add(const EnvironmentRecord& environment);  // once for each key
+  void add(const NetworkRecord& network);          // once for each key
   RunId begin(const RunRecord& run);               // gives it a uuid when it has none
   void add(RunId run, std::span<const Sample> samples);
   void add(RunId run, std::span<const StepTime> steps);
@@ -60,6 +56,13 @@ class Store {
   void finish(RunId run, RunStatus status, const std::string& error,
               const std::map<std::string, double>& numbers,
               const std::map<std::string, std::string>& notes);
+  // Whether runs of an older version lack what this one stores, and can be completed: the store is
+  // open for writing, or a copy in memory (complete_runs.h).
+  [[nodiscard]] bool wants_completion() const;
+  // Adds what a run lacks: the description of its network (none: an empty key), numbers, notes.
+  void complete(RunId run, const NetworkRecord& network,
+                const std::map<std::string, double>& numbers,
+                const std::map<std::string, std::string>& notes);
   // Replaces what was measured of this device in this environment; tells the time where the
   // ceilings do not.
   void replace_ceilings(const std::string& environment, const std::string& device,
@@ -72,6 +75,7 @@ class Store {
 
   // Reading.
   [[nodiscard]] std::vector<EnvironmentRecord> environments() const;
+  [[nodiscard]] std::optional<NetworkRecord> network(const std::string& key) const;
   [[nodiscard]] std::vector<RunRecord> runs(const RunFilter& filter = {}) const;  // oldest first
   [[nodiscard]] std::int64_t run_count() const;
   // By number, by the first letters of its uuid, "last", "last~1" (the one before). Throws

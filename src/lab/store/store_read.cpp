@@ -35,37 +35,29 @@ std::vector<EnvironmentRecord> Store::environments() const {
   return all;
 }
 
+std::optional<NetworkRecord> Store::network(const std::string& key) const {
+  static const std::string sql =
+      fmt::format("SELECT {} FROM \"networks\" WHERE \"key\" = ?", quoted_fields<NetworkRecord>());
+  sqlite::Statement& statement = database_->connection->prepared(sql);
+  statement.reset();
+  statement.bind(1, std::string_view(key));
+  std::optional<NetworkRecord> found;
+  if (statement.step()) read_row(statement, 0, found.emplace());
+  statement.reset();
+  return found;
+}
+
 std::vector<RunRecord> Store::runs(const RunFilter& filter) const {
-  std::string conditions;
-  std::vector<std::string_view> values;
-  const auto want = [&](const char* column, const std::optional<std::string>& value) {
-    if (!value) return;
-    conditions += fmt::format(" AND coalesce(\"{}\", '') = coalesce(?, '')", column);
-    values.push_back(*value);
-  };
-  want("command", filter.command);
-  want("group", filter.group);
-  want("label", filter.label);
-  want("model", filter.model);
-  want("backend", filter.backend);
-  want("device", filter.device);
-  want("environment", filter.environment);
-  want("study", filter.study);
-  sqlite::Statement statement(
-      *database_->connection,
-      fmt::format("SELECT \"id\", {0} FROM \"runs\" WHERE 1{1} ORDER BY \"started\" DESC, "
-                  "\"id\" DESC LIMIT ?",
-                  quoted_fields<RunRecord>(), conditions));
-  int parameter = 1;
-  for (const std::string_view value : values) statement.bind(parameter++, value);
-  statement.bind(parameter, filter.limit.value_or(-1));
+  static const std::string sql = fmt::format(
+      "SELECT \"id\", {} FROM \"runs\" ORDER BY \"started\", \"id\"", quoted_fields<RunRecord>());
+  sqlite::Statement statement(*database_->connection, sql);
   std::vector<RunRecord> all;
   while (statement.step()) {
-    RunRecord& run = all.emplace_back();
+    RunRecord run;
     run.id = statement.integer(0);
     read_row(statement, 1, run);
+    if (fits(run, filter)) all.push_back(std::move(run));
   }
-  std::reverse(all.begin(), all.end());
   sqlite::Statement& numbers = database_->connection->prepared(
       "SELECT \"name\", \"value\" FROM \"run_numbers\" WHERE \"run\" = ?");
   sqlite::Statement& notes = database_->connection->prepared(

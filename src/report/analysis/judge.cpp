@@ -23,18 +23,11 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 bool fits_one(const Data& data, const RunView& run, const std::string& field,
               const std::string& value) {
-  std::string known;
-  if (field == "machine") {
-    known = data.machine_of(run).name;
-  } else if (field == "command") {
-    known = run.run.command;
-  } else if (field == "label") {
-    known = run.run.label;
-  } else {
-    known = run.word(field);
-  }
-  if (field == "device" && value == "gpu") return known != "cpu" && !known.empty();
-  return known == value || (field == "device" && known.starts_with(value + ":"));
+  const std::string& device = run.run.executor.device;
+  if (field == "machine") return data.machine_of(run).name == value;
+  if (field == "device" && value == "gpu") return device != "cpu" && !device.empty();
+  if (field == "device" && device.starts_with(value + ":")) return true;
+  return run.word(field) == value || ridgeline::fits(run.run, {{field, value}});
 }
 
 // Why items of these parts were left out, each reason once.
@@ -78,14 +71,21 @@ constexpr std::array<Test, 7> kTests = {{
 }  // namespace
 
 bool fits(const Data& data, const RunView& run, const std::string& condition) {
-  if (condition.empty()) return true;
-  const std::vector<std::string> parts = split(condition, ',');
-  return std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
+  std::vector<std::pair<std::string, std::string>> fields;
+  for (const std::string& part : split(condition, ',')) {
     const std::size_t equals = part.find('=');
-    if (equals == std::string::npos) return false;
-    const std::vector<std::string> values = split(part.substr(equals + 1), '|');
+    if (equals != std::string::npos) {
+      fields.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    } else if (fields.empty()) {
+      return condition.empty();
+    } else {
+      fields.back().second += "," + part;  // "hidden=64,32" is one condition
+    }
+  }
+  return std::all_of(fields.begin(), fields.end(), [&](const auto& field) {
+    const std::vector<std::string> values = split(field.second, '|');
     return std::any_of(values.begin(), values.end(), [&](const std::string& value) {
-      return fits_one(data, run, part.substr(0, equals), value);
+      return fits_one(data, run, field.first, value);
     });
   });
 }
@@ -94,10 +94,6 @@ Answer not_measured(const std::string& what) {
   Answer answer;
   answer.evidence.say("Not measured here: " + what + ".");
   return answer;
-}
-
-bool is_of_networks(const std::string& axis) {
-  return axis == "training_flops" || axis == "forward_flops" || axis == "parameters";
 }
 
 std::optional<double> axis_place(const RunView& run, const std::string& axis) {
@@ -131,8 +127,8 @@ Judgement judge(const Data& data, Ratios& ratios, const StudyView& study,
                 const study::Hypothesis& hypothesis) {
   const auto test = std::find_if(kTests.begin(), kTests.end(),
                                  [&](const Test& each) { return each.name == hypothesis.test; });
-  ensure(test != kTests.end(), "nobody knows the test '{}' of hypothesis '{}'", hypothesis.test,
-         hypothesis.id);
+  ensure(test != kTests.end(), "there is no test '{}', which hypothesis '{}' asks for",
+         hypothesis.test, hypothesis.id);
   std::vector<const RunView*> runs;
   for (const RunView* run : study.runs) {
     const std::vector<std::string>& parts = hypothesis.parts;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Hypotheses held against the data.
+// Hypotheses judged by the data.
 
 #include "report/analysis/ratios.h"
 #include "report/document.h"
@@ -14,7 +14,7 @@ namespace ridgeline::report {
                               const study::Hypothesis& hypothesis);
 
 // Whether a run fits "device=cuda:0" or "backend=native,precision=bf16". Names are those of
-// RunView::word, and "machine", "command", "label". A device may be named without its number
+// RunView::word, of filters (run_filter.h) and "machine". A device may be named without its number
 // ("cuda"); "|" stands between alternatives. Everything fits an empty condition.
 [[nodiscard]] bool fits(const Data& data, const RunView& run, const std::string& condition);
 

@@ -9,36 +9,12 @@
 namespace ridgeline::report {
 namespace {
 
-// Runs that differ by the axis alone belong to one line; where the axis is a property of the
-// network (its FLOPs), the networks are what differs.
-std::string line_key(const RunView& run, const std::string& axis) {
-  Work work = run.run.work;
-  const bool of_network = is_of_networks(axis);
-  if (of_network) work.model = work.settings = work.image = "";
-  if (axis == "batch") {
-    work.batch = 0;
-    // Full-batch and synthetic data are as large as the batch.
-    work.data_samples = 0;
-  }
-  if (axis == "samples") work.data_samples = work.batch = 0;
-  if (axis == "image") work.image = "";
-  if (run.number(axis) && !run.word(axis).empty() && axis != "batch" && axis != "samples" &&
-      !of_network) {
-    work.settings = "";
-  }
-  const std::string rate = axis == "learning_rate" || !run.learning_rate
-                               ? std::string{}
-                               : number_text(*run.learning_rate);
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.machine, run.executor(),
-                     run.run.executor.threads, run.run.command, work.kind, work.model,
-                     work.settings, work.batch, work.image, work.precision, work.optimizer,
-                     work.data, work.data_samples, work.variant, rate);
-}
-
-std::string line_title(const JudgeInput& input, const RunView& run, const std::string& axis) {
-  std::string title = is_of_networks(axis)
-                          ? fmt::format("{} at batch {}", run.executor(), run.run.work.batch)
-                          : fmt::format("{} with {}", run.run.work.model, run.executor());
+// `run` and `wording` without the axis. Networks are told by the points of their line.
+std::string line_title(const JudgeInput& input, const RunView& run, const Wording& wording) {
+  const std::string executor = wording.executor(run), details = wording.details(run, {"precision"});
+  std::string title = !is_of_networks(input.hypothesis.axis) ? wording.run(run)
+                      : details.empty()                      ? executor
+                                                             : executor + ", " + details;
   if (input.data.machines().size() > 1) title += " on " + input.data.machine_of(run).name;
   return title;
 }
@@ -46,33 +22,40 @@ std::string line_title(const JudgeInput& input, const RunView& run, const std::s
 template <typename Value>
 std::vector<GrowthLine> lines_of(const JudgeInput& input, Value value_of, bool& other_calls) {
   const std::string& axis = input.hypothesis.axis;
-  std::vector<std::string> order;
-  std::map<std::string, GrowthLine> lines;
-  std::map<std::string, const RunView*> first;
+  std::vector<RunView> firsts;  // of each line, without the axis
+  std::map<std::string, std::size_t> places;
+  std::vector<const RunView*> lasts;
+  std::vector<GrowthLine> lines;
   for (const RunView* run : input.runs) {
     if (!fits(input.data, *run, input.hypothesis.of)) continue;
     const std::optional<double> at = axis_place(*run, axis);
     const std::optional<Estimate> value = value_of(*run);
     if (!at || !value) continue;
-    const std::string key = line_key(*run, axis);
-    GrowthLine& line = lines[key];
-    const RunView*& beginning = first[key];
-    if (beginning != nullptr && !in_one_call(*beginning, *run)) other_calls = true;
-    beginning = run;
-    if (line.points.empty()) {
-      order.push_back(key);
-      line.name = line_title(input, *run, axis);
+    RunView off = off_axis(*run, axis);
+    const auto [place, fresh] = places.try_emplace(run_key(off), lines.size());
+    if (fresh) {
+      firsts.push_back(std::move(off));
+      lasts.push_back(run);
+      lines.emplace_back();
     }
-    line.points.push_back({.at = *at,
-                           .value = *value,
-                           .runs = {run->run.id},
-                           .name = is_of_networks(axis) ? fmt::format("{}, {}", run->run.work.model,
-                                                                      axis_value(axis, *at))
-                                                        : axis_value(axis, *at)});
+    const RunView*& last = lasts[place->second];
+    if (last != run && !in_one_call(*last, *run)) other_calls = true;
+    last = run;
+    const std::string value_words = axis_value(axis, *at);
+    lines[place->second].points.push_back(
+        {.at = *at,
+         .value = *value,
+         .runs = {run->run.id},
+         .name = is_of_networks(axis) ? fmt::format("{}, {}", input.wording.work(*run), value_words)
+                                      : value_words});
   }
-  std::vector<GrowthLine> found;
-  for (const std::string& key : order) found.push_back(std::move(lines[key]));
-  return found;
+  Runs named;
+  for (const RunView& first : firsts) named.push_back(&first);
+  const Wording wording(named);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    lines[i].name = line_title(input, firsts[i], wording);
+  }
+  return lines;
 }
 
 struct JudgedLine {

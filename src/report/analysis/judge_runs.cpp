@@ -18,9 +18,8 @@ namespace {
 constexpr double kMostOfTheTime = 0.5;
 
 std::string place(const JudgeInput& input, const RunView& run) {
-  std::string text = fmt::format("{} with {}", input.wording.work(run), run.executor());
-  if (input.data.machines().size() > 1) text += " on " + input.data.machine_of(run).name;
-  return text;
+  const std::string text = input.wording.run(run);
+  return input.data.machines().size() > 1 ? text + " on " + input.data.machine_of(run).name : text;
 }
 
 struct BoundRun {
@@ -108,8 +107,6 @@ namespace {
 
 // Executors are the same when they differ by no more than this, and for certain by less than twice.
 constexpr double kAccuracyMargin = 0.01;
-// Where the number of test samples was not written down.
-constexpr double kAssumedTestSamples = 1000.0;
 
 struct Reached {
   const RunView* run = nullptr;
@@ -119,8 +116,7 @@ struct Reached {
 std::optional<Reached> reached(const RunView& run) {
   for (auto epoch = run.epochs.rbegin(); epoch != run.epochs.rend(); ++epoch) {
     if (!epoch->test_accuracy) continue;
-    return Reached{&run, *epoch->test_accuracy,
-                   run.number("test_samples").value_or(kAssumedTestSamples)};
+    return Reached{&run, *epoch->test_accuracy, tested_samples(run)};
   }
   return std::nullopt;
 }

@@ -44,8 +44,8 @@ Answer no_pairs(const JudgeInput& input) {
 }
 
 std::string pair_name(const JudgeInput& input, const Ratio& ratio) {
-  return fmt::format("{}, {} against {}", input.wording.work(*ratio.of), ratio.of->executor(),
-                     ratio.than->executor());
+  return fmt::format("{}, {} against {}", input.wording.work(*ratio.of),
+                     input.wording.executor(*ratio.of), input.wording.executor(*ratio.than));
 }
 
 std::vector<RunId> runs_of(const Ratio& ratio) { return {ratio.of->run.id, ratio.than->run.id}; }
@@ -226,7 +226,9 @@ Answer judge_speedup_grows(const JudgeInput& input) {
   const std::string& axis = input.hypothesis.axis;
   std::vector<GrowthLine> growing;
   for (const SpeedupLine& line : lines) {
-    GrowthLine made{.name = line_name(input.data, line), .points = {}};
+    // Two networks differ by all they are; other works of a line differ by the axis alone.
+    std::vector<Work> works;
+    const std::size_t first = growing.size();
     for (const Ratio& ratio : line.ratios) {
       // What is known of the faster side is known of the same work on the other, too.
       std::optional<double> at = axis_place(*ratio.of, axis);
@@ -234,13 +236,18 @@ Answer judge_speedup_grows(const JudgeInput& input) {
       if (!at) continue;
       const double low = ratio.sound ? ratio.low : ratio.speedup;
       const double high = ratio.sound ? ratio.high : ratio.speedup;
-      made.points.push_back(
+      const Work work = is_of_networks(axis) ? Work{} : off_axis(*ratio.of, axis).run.work;
+      const auto place = std::find(works.begin(), works.end(), work) - works.begin();
+      if (place == std::ssize(works)) {
+        works.push_back(work);
+        growing.push_back({.name = line_name(input.data, line), .points = {}});
+      }
+      growing[first + static_cast<std::size_t>(place)].points.push_back(
           {.at = *at,
            .value = {ratio.speedup, low, high, 0},
            .runs = runs_of(ratio),
            .name = fmt::format("{}, {}", input.wording.work(*ratio.of), axis_value(axis, *at))});
     }
-    growing.push_back(std::move(made));
   }
   Answer answer = judge_growth(growing, axis, "the speed-up",
                                [](const Estimate& value) { return times_text(value); });

@@ -4,6 +4,7 @@
 
 #include "report/analysis/estimates.h"
 #include "report/analysis/judge.h"
+#include "report/analysis/places.h"
 #include "report/analysis/prose.h"
 
 namespace ridgeline::report {
@@ -35,8 +36,8 @@ struct Answer {
 [[nodiscard]] Answer not_measured(const std::string& what);
 
 // Speed-ups between two machines, or of one: one for each work that both sides did. Runs of other
-// machines are held against each other only where the devices differ: what beats a library does so
-// on the same processor.
+// machines are compared only where the devices differ: what beats a library does so on the same
+// processor.
 struct SpeedupLine {
   std::size_t of_machine = 0, than_machine = 0;
   std::vector<Ratio> ratios;
@@ -60,8 +61,6 @@ struct GrowthLine {
 
 // Where a run stands on an axis. FLOPs are those of one sample, so that batches do not matter.
 [[nodiscard]] std::optional<double> axis_place(const RunView& run, const std::string& axis);
-// Whether the axis is a property of the networks, which differ in more than that.
-[[nodiscard]] bool is_of_networks(const std::string& axis);
 // "batch", "training FLOPs": what an axis is called in a sentence.
 [[nodiscard]] std::string axis_words(const std::string& axis);
 // The value of the axis, shown: "batch 64", "1.2 GFLOP".

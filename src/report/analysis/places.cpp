@@ -3,9 +3,22 @@
 #include <algorithm>
 #include <set>
 
+#include "lab/store/identity_fields.h"
 #include "report/analysis/ratios.h"
 
 namespace ridgeline::report {
+namespace {
+
+std::vector<std::string_view> axis_fields(const Work& work, const std::string& axis) {
+  if (is_of_networks(axis)) return {"model", "settings", "image", "classes"};
+  const bool samples = axis == "samples";
+  if (axis == "batch" || (samples && work.full_batch)) return batch_fields(work);
+  const IdentityField* field = find_identity_field(samples ? "data_samples" : axis);
+  if (field == nullptr) return {};
+  return {field->name};
+}
+
+}  // namespace
 
 std::vector<std::vector<const RunView*>> by_work(const std::vector<const RunView*>& runs) {
   std::vector<std::vector<const RunView*>> groups;
@@ -20,6 +33,23 @@ std::vector<std::vector<const RunView*>> by_work(const std::vector<const RunView
     }
   }
   return groups;
+}
+
+bool is_of_networks(const std::string& axis) {
+  return axis == "training_flops" || axis == "forward_flops" || axis == "parameters";
+}
+
+RunView off_axis(const RunView& run, const std::string& axis) {
+  RunView off;
+  off.machine = run.machine;
+  off.run.command = run.run.command;
+  off.run.work = run.run.work;
+  off.run.executor = run.run.executor;
+  off.run.work.settings.erase(axis);
+  for (const std::string_view field : axis_fields(run.run.work, axis)) {
+    identity_field(field).clear(off.run);
+  }
+  return off;
 }
 
 Place place_of(const RunView& run) { return {run.machine, run.run.executor.device}; }

@@ -14,6 +14,12 @@ namespace ridgeline::report {
 [[nodiscard]] std::vector<std::vector<const RunView*>> by_work(
     const std::vector<const RunView*>& runs);
 
+// Whether an axis is a property of the networks, which differ in more than that.
+[[nodiscard]] bool is_of_networks(const std::string& axis);
+// The run without the fields that go with an axis: of networks all that makes the network, with
+// full batches both the batch and the samples. Runs that differ by the axis alone are equal then.
+[[nodiscard]] RunView off_axis(const RunView& run, const std::string& axis);
+
 // A machine's processor or one of its graphics processors.
 struct Place {
   std::size_t machine = 0;

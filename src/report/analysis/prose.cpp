@@ -115,53 +115,78 @@ std::string sentence_case(std::string text) {
 
 namespace {
 
-// What may tell works apart, and how it is said.
-std::string aspect(const RunView& run, std::string_view name) {
-  const Work& work = run.run.work;
-  if (name == "kind") return work.kind == "inference" ? "inference" : "";
-  if (name == "settings") return work.settings;
-  if (name == "batch") return fmt::format("batch {}", work.batch);
-  if (name == "image") return work.image;
-  if (name == "optimizer") return work.optimizer;
-  if (name == "learning rate") {
-    return run.learning_rate ? fmt::format("lr {:g}", *run.learning_rate) : std::string{};
+// Fields of one half. What every run must be told by comes first, then what comes with a network or
+// a machine.
+std::vector<const IdentityField*> fields_of(bool of_work) {
+  std::vector<const IdentityField*> fields;
+  for (const Scope scope : {Scope::all, Scope::network, Scope::machine}) {
+    for (const IdentityField& field : identity_fields()) {
+      if (field.of_work == of_work && field.scope == scope) fields.push_back(&field);
+    }
   }
-  if (name == "data") return work.data;
-  if (name == "samples") {
-    // One batch of the data says no more than the batch.
-    if (work.data_samples == work.batch) return {};
-    return fmt::format("{} sample{}", count_text(work.data_samples),
-                       work.data_samples == 1 ? "" : "s");
-  }
-  return work.variant;
+  return fields;
+}
+
+std::string executor_key(const RunView& run) {
+  return fmt::format("\n{}\n{}", run.machine, run.executor());
+}
+
+std::string with_details(const std::string& name, const std::string& details) {
+  return details.empty() ? name : fmt::format("{} ({})", name, details);
 }
 
 }  // namespace
 
 Wording::Wording(const std::vector<const RunView*>& among) {
-  // What has been said of each run so far; runs that share it are not told apart yet.
   std::map<const RunView*, std::string> said;
   for (const RunView* run : among) said[run] = run->run.work.model;
-  for (const char* name : {"kind", "settings", "batch", "learning rate", "image", "optimizer",
-                           "data", "samples", "variant"}) {
-    std::map<std::string, std::set<std::string>> values;
-    for (const auto& [run, words] : said) values[words].insert(aspect(*run, name));
-    if (std::none_of(values.begin(), values.end(),
-                     [](const auto& entry) { return entry.second.size() > 1; })) {
-      continue;
+  for (const bool of_work : {true, false}) {
+    for (const IdentityField* field : fields_of(of_work)) {
+      std::map<std::string, std::set<std::string>> phrases;
+      for (const auto& [run, words] : said) phrases[words].insert(field->phrase(run->run));
+      for (const auto& [words, different] : phrases) {
+        if (different.size() > 1) telling_.emplace(words, field);
+      }
+      for (auto& [run, words] : said) {
+        if (telling_.contains({words, field})) words += "\n" + field->phrase(run->run);
+      }
     }
-    axes_.emplace_back(name);
-    for (auto& [run, words] : said) words += "|" + aspect(*run, name);
+    for (auto& [run, words] : said) words += executor_key(*run);
   }
 }
 
-std::string Wording::work(const RunView& run) const {
-  std::vector<std::string> aspects;
-  for (const std::string& axis : axes_) {
-    if (std::string value = aspect(run, axis); !value.empty()) aspects.push_back(std::move(value));
+std::string Wording::phrases(const RunView& run, bool of_work, const FieldNames& except) const {
+  std::string said = run.run.work.model;
+  std::vector<std::string> told;
+  for (const bool half : {true, false}) {
+    for (const IdentityField* field : fields_of(half)) {
+      if (!telling_.contains({said, field})) continue;
+      const std::string phrase = field->phrase(run.run);
+      said += "\n" + phrase;
+      const bool elsewhere = std::find(except.begin(), except.end(), field->name) != except.end();
+      if (half == of_work && !elsewhere && !phrase.empty()) told.push_back(phrase);
+    }
+    said += executor_key(run);
   }
-  const std::string& model = run.run.work.model;
-  return aspects.empty() ? model : fmt::format("{} ({})", model, joined(aspects, ", "));
+  return joined(told, ", ");
+}
+
+std::string Wording::details(const RunView& run, const FieldNames& except) const {
+  return phrases(run, true, except);
+}
+
+std::string Wording::executor(const RunView& run) const {
+  return run.executor(phrases(run, false, {}));
+}
+
+std::string Wording::work(const RunView& run) const {
+  return with_details(run.run.work.model, details(run, {}));
+}
+
+std::string Wording::run(const RunView& run, FieldNames except) const {
+  except.push_back("precision");
+  return fmt::format("{} with {}", with_details(run.run.work.model, details(run, except)),
+                     executor(run));
 }
 
 std::vector<RunId> ids_of(const std::vector<const RunView*>& runs) {

@@ -4,11 +4,13 @@
 // figures show the same digits.
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "report/data.h"
 #include "report/document.h"
+#include "report/run_fields.h"
 
 namespace ridgeline::report {
 
@@ -51,14 +53,24 @@ using Sentence = std::optional<Prose>;
 // "Three of them" begins a sentence: the first letter in upper case.
 [[nodiscard]] std::string sentence_case(std::string text);
 
-// What a run computed, in as few words as tell it from others of `among` with the same model: its
-// batch where that differs, the image where that still leaves two alike, and so on.
+// What a run computed, and who computed it, in as few words as tell it from others of `among`: work
+// by its batch where networks of one name differ in that, by the image where that still leaves two
+// alike, and so on; executors of the same work by their threads where these differ.
 class Wording {
  public:
   explicit Wording(const std::vector<const RunView*>& among);
-  [[nodiscard]] std::string work(const RunView& run) const;  // "resnet18 (batch 64)"
+  [[nodiscard]] std::string work(const RunView& run) const;      // "resnet18 (batch 64, bf16)"
+  [[nodiscard]] std::string executor(const RunView& run) const;  // "native in bf16 (4 threads)"
+  // Both, the precision once: "resnet18 (batch 64) with native in bf16 (4 threads)".
+  [[nodiscard]] std::string run(const RunView& run, FieldNames except = {}) const;
+  // What is told of the work beside the network's name, without some fields: "batch 64".
+  [[nodiscard]] std::string details(const RunView& run, const FieldNames& except) const;
+
  private:
-  std::vector<std::string> axes_;
+  [[nodiscard]] std::string phrases(const RunView& run, bool of_work,
+                                    const FieldNames& except) const;
+  // What has been said of some runs, and the field that tells them apart then.
+  std::set<std::pair<std::string, const IdentityField*>> telling_;
 };
 
 [[nodiscard]] std::vector<RunId> ids_of(const std::vector<const RunView*>& runs);

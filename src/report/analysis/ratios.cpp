@@ -18,7 +18,7 @@ constexpr std::size_t kMostRepetitions = 20;  // of each run, the newest: more c
 constexpr std::size_t kFewEpochs = 3;
 
 // How its times came about. Iterations that were watched for a profile are slower, those of a
-// training are not stored one by one; whoever else measured did it as `bench` does.
+// training are not stored one by one; everything else measures as `bench` does.
 enum class Way { iterations, training, profile };
 Way way_of(const RunRecord& run) {
   if (run.command == "train") return Way::training;
@@ -77,8 +77,7 @@ Ratio by_epochs(const std::vector<double>& of, const std::vector<double>& than) 
 }  // namespace
 
 bool comparable(const RunView& a, const RunView& b) {
-  return way_of(a.run) == way_of(b.run) && a.run.work == b.run.work &&
-         a.learning_rate == b.learning_rate;
+  return way_of(a.run) == way_of(b.run) && a.run.work == b.run.work;
 }
 
 bool same_place(const RunView& a, const RunView& b) {

@@ -32,8 +32,7 @@ inline constexpr const char* kCallsNote =
     "measured in different calls and never repeated: how much runs differ by themselves is not "
     "known, and the interval does not hold it";
 
-// Whether times may be held against each other: the same work by the same kind of measurement, for
-// trainings with the same learning rate.
+// Whether times may be compared: the same work by the same kind of measurement.
 [[nodiscard]] bool comparable(const RunView& a, const RunView& b);
 
 // Where a run came from: machine and executor. Runs of the same place and the same work are

@@ -1,5 +1,8 @@
 #include "report/analysis/text.h"
 
+#include "base/error.h"
+#include "report/analysis/places.h"
+
 namespace ridgeline::report {
 
 TextInput text_input(const Data& data, Ratios& ratios, const std::vector<const RunView*>& runs) {
@@ -12,6 +15,10 @@ TextInput text_input(const Data& data, Ratios& ratios, const std::vector<const R
           .runs = std::move(newest),
           .timed = std::move(timed),
           .wording = std::move(wording)};
+}
+
+std::string run_words(const TextInput& input, const RunView& run) {
+  return fmt::format("{} on {}", input.wording.run(run), place_text(input.data, place_of(run)));
 }
 
 std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios,

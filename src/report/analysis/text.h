@@ -21,6 +21,9 @@ struct TextInput {
 [[nodiscard]] TextInput text_input(const Data& data, Ratios& ratios,
                                    const std::vector<const RunView*>& runs);
 
+// "resnet18 (batch 64) with native on desk"
+[[nodiscard]] std::string run_words(const TextInput& input, const RunView& run);
+
 // What the same work takes on other machines, and why.
 [[nodiscard]] std::vector<Sentence> environment_impact(const TextInput& input);
 // Executors beside each other on one machine.

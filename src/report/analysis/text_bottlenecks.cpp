@@ -54,11 +54,6 @@ std::string limit_of(const Placed& placed) {
   return placed.point.bound == Bound::memory ? "memory bandwidth" : "computing";
 }
 
-std::string run_words(const TextInput& input, const RunView& run) {
-  return fmt::format("{} with {} on {}", input.wording.work(run), run.executor(),
-                     place_text(input.data, place_of(run)));
-}
-
 Sentence bounds_sentence(const TextInput& input, const std::vector<Placed>& placed) {
   if (placed.empty()) return std::nullopt;
   std::map<std::string, std::vector<const RunView*>> limits;

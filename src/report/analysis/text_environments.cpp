@@ -81,7 +81,8 @@ Sentence pair_sentence(const TextInput& input, const DevicePair& pair) {
     text.say(fmt::format("{} as fast as {} for {}", times_text(ratio), slow,
                          input.wording.work(*ratio.of)),
              runs_of(ratio));
-    text.say(fmt::format(" ({} against {}).", ratio.of->executor(), ratio.than->executor()));
+    text.say(fmt::format(" ({} against {}).", input.wording.executor(*ratio.of),
+                         input.wording.executor(*ratio.than)));
     return text;
   }
   const std::vector<Ratio> faster = with(pair.ratios, Verdict::faster),
@@ -117,7 +118,7 @@ Sentence pair_sentence(const TextInput& input, const DevicePair& pair) {
   return text;
 }
 
-// What the hardware leads to expect, held against what was measured.
+// What the hardware leads to expect, beside what was measured.
 Sentence ceiling_sentence(const TextInput& input, const DevicePair& pair) {
   const auto roofs = [&](const Place& place) {
     return roofs_of(input.data.machines()[place.machine].ceilings, place.device, 0);
@@ -169,7 +170,7 @@ Contest contest_on(const TextInput& input, const std::vector<std::vector<const R
     const RunView* best = fastest_of(alike);
     if (best == nullptr || alike.size() < 2) continue;
     ++contest.works;
-    ++wins[best->executor()];
+    ++wins[input.wording.executor(*best)];
   }
   for (const auto& [executor, count] : wins) {
     if (count > contest.wins) {
@@ -179,13 +180,13 @@ Contest contest_on(const TextInput& input, const std::vector<std::vector<const R
   }
   for (const auto& alike : works) {
     const auto leader = std::find_if(alike.begin(), alike.end(), [&](const RunView* run) {
-      return run->executor() == contest.leader;
+      return input.wording.executor(*run) == contest.leader;
     });
     if (leader == alike.end()) continue;
     for (const RunView* run : alike) {
       if (run == *leader) continue;
       if (const auto ratio = input.ratios.of(**leader, *run)) {
-        contest.others[run->executor()].push_back(*ratio);
+        contest.others[input.wording.executor(*run)].push_back(*ratio);
       }
     }
   }

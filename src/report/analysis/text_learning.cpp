@@ -17,11 +17,6 @@ struct Learned {
   double accuracy = 0.0;  // after the last epoch that was tested
 };
 
-std::string run_words(const TextInput& input, const RunView& run) {
-  return fmt::format("{} with {} on {}", input.wording.work(run), run.executor(),
-                     place_text(input.data, place_of(run)));
-}
-
 // Of trainings on the same data and network: the best and the worst.
 Sentence range_sentence(const TextInput& input, const std::vector<Learned>& trainings) {
   const auto less = [](const Learned& a, const Learned& b) { return a.accuracy < b.accuracy; };

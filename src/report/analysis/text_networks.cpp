@@ -19,30 +19,20 @@ std::optional<double> sample_flops(const RunView& run) {
   return *flops / static_cast<double>(run.run.work.batch);
 }
 
-// Runs of one executor and kind of measurement that differ by their networks alone.
-std::string network_key(const RunView& run) {
-  const Work& work = run.run.work;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.machine, run.executor(),
-                     run.run.executor.threads, run.run.command, work.kind, work.batch, work.image,
-                     work.precision, work.data, work.variant);
-}
-
 bool less_rate(const RunView* a, const RunView* b) { return a->rate->value < b->rate->value; }
 
-// The largest set of networks on each device.
-std::vector<std::vector<const RunView*>> network_sets(const TextInput& input) {
-  std::map<std::string, std::vector<const RunView*>> sets;
-  for (const RunView* run : input.timed) {
-    if (run->rate && run->seconds && run->seconds->samples > 1) {
-      sets[network_key(*run)].push_back(run);
-    }
-  }
-  std::map<Place, std::vector<const RunView*>> largest;
-  for (auto& [key, runs] : sets) {
-    std::vector<const RunView*>& known = largest[place_of(*runs.front())];
+// The largest set on each device of runs that differ by their networks alone.
+std::vector<Runs> network_sets(const TextInput& input) {
+  Runs timed = input.timed;
+  std::erase_if(timed, [](const RunView* run) {
+    return !run->rate || !run->seconds || run->seconds->samples < 2;
+  });
+  std::map<Place, Runs> largest;
+  for (const Runs& runs : grouped(timed, {"model", "settings"})) {
+    Runs& known = largest[place_of(*runs.front())];
     if (runs.size() > known.size()) known = runs;
   }
-  std::vector<std::vector<const RunView*>> found;
+  std::vector<Runs> found;
   for (auto& [place, runs] : largest) {
     if (runs.size() > 1) found.push_back(std::move(runs));
   }
@@ -50,13 +40,16 @@ std::vector<std::vector<const RunView*>> network_sets(const TextInput& input) {
 }
 
 std::string model_of(const RunView& run) {
-  const Work& work = run.run.work;
-  return work.settings.empty() ? work.model : fmt::format("{} ({})", work.model, work.settings);
+  const std::string settings = settings_text(run.run.work);
+  const std::string& model = run.run.work.model;
+  return settings.empty() ? model : fmt::format("{} ({})", model, settings);
 }
 
 std::string where_words(const TextInput& input, const RunView& run) {
-  return fmt::format("On {} with {} at batch {}", place_text(input.data, place_of(run)),
-                     run.executor(), run.run.work.batch);
+  const std::string rest = input.wording.details(run, {"settings", "batch", "precision"});
+  return fmt::format("On {} with {} at batch {}{}{}", place_text(input.data, place_of(run)),
+                     input.wording.executor(run), run.run.work.batch, rest.empty() ? "" : ", ",
+                     rest);
 }
 
 // The fastest and the slowest, and whether their FLOPs explain it.
@@ -121,20 +114,13 @@ std::vector<Sentence> model_differences(const TextInput& input) {
 
 namespace {
 
-std::string sweep_key(const RunView& run) {
-  const Work& work = run.run.work;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", run.machine, run.executor(),
-                     run.run.executor.threads, run.run.command, work.kind, work.model,
-                     work.settings, work.image, work.precision, work.optimizer, work.data,
-                     work.variant, run.learning_rate.value_or(0.0));
-}
-
 // The batches of one network at one place, smallest first.
 using Sweep = std::vector<const RunView*>;
 std::vector<Sweep> sweeps_of(const TextInput& input) {
   std::map<std::string, std::map<std::int64_t, const RunView*>> lines;
   for (const RunView* run : input.timed) {
-    if (run->rate && run->seconds->samples > 1) lines[sweep_key(*run)][run->run.work.batch] = run;
+    if (!run->rate || run->seconds->samples < 2) continue;
+    lines[run_key(off_axis(*run, "batch"))][run->run.work.batch] = run;
   }
   std::vector<Sweep> sweeps;
   for (const auto& [key, batches] : lines) {
@@ -148,17 +134,29 @@ std::vector<Sweep> sweeps_of(const TextInput& input) {
   return sweeps;
 }
 
-std::string sweep_name(const TextInput& input, const RunView& run) {
-  return fmt::format("{}{} with {} on {}", run.run.work.kind == "inference" ? "Inference of " : "",
-                     model_of(run), run.executor(), place_text(input.data, place_of(run)));
+// What tells the sweeps apart: "Inference of mlp with native on desk".
+std::vector<std::string> names_of(const TextInput& input, const std::vector<Sweep>& sweeps) {
+  std::vector<RunView> off;
+  for (const Sweep& sweep : sweeps) off.push_back(off_axis(*sweep.front(), "batch"));
+  Runs among;
+  for (const RunView& run : off) among.push_back(&run);
+  const Wording wording(among);
+  std::vector<std::string> names;
+  for (const RunView& run : off) {
+    const std::string& kind = run.run.work.kind;
+    names.push_back(fmt::format("{}{} on {}",
+                                kind == "training" ? "" : sentence_case(kind) + " of ",
+                                wording.run(run, {"kind"}), place_text(input.data, place_of(run))));
+  }
+  return names;
 }
 
 // Gain from the first batch to the last, and from where on there is none.
-Sentence gain_sentence(const TextInput& input, const Sweep& sweep) {
+Sentence gain_sentence(const std::string& name, const Sweep& sweep) {
   const RunView &first = *sweep.front(), &last = *sweep.back();
   const Estimate gain = ratio_of(*last.rate, *first.rate);
   Prose text;
-  text.say(sweep_name(input, first) + ": from batch ");
+  text.say(name + ": from batch ");
   text.say(
       fmt::format("{} to {} the rate {} from {} to {}", first.run.work.batch, last.run.work.batch,
                   gain.low > 1.0    ? "rises"
@@ -218,9 +216,10 @@ Sentence memory_sentence(const Sweep& sweep) {
 std::vector<Sentence> batch_effects(const TextInput& input) {
   constexpr std::size_t kTold = 4;
   const std::vector<Sweep> sweeps = sweeps_of(input);
+  const std::vector<std::string> names = names_of(input, sweeps);
   std::vector<Sentence> sentences;
   for (std::size_t i = 0; i < std::min(sweeps.size(), kTold); ++i) {
-    sentences.push_back(gain_sentence(input, sweeps[i]));
+    sentences.push_back(gain_sentence(names[i], sweeps[i]));
     sentences.push_back(share_sentence(input, sweeps[i]));
     if (i == 0) sentences.push_back(memory_sentence(sweeps[i]));
   }

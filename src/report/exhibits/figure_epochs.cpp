@@ -28,12 +28,8 @@ struct Curve {
   std::string missing = {};  // why a run may have nothing to draw
 };
 
-// Full-batch training counts iterations in place of epochs, and looks only at some of them.
-bool is_full_batch(const RunView& run) {
-  return run.run.work.variant.find("full batch") != std::string::npos;
-}
-
-// How many iterations a record of full-batch training stands for.
+// How many iterations a record of full-batch training stands for: it counts them in place of
+// epochs, and looks only at some of them.
 double iterations_of(const RunView& run, const EpochRecord& epoch) {
   return static_cast<double>(epoch.samples) / static_cast<double>(run.run.work.batch);
 }
@@ -44,7 +40,7 @@ std::vector<Point> points_of(const RunView& run, const Curve& curve) {
   for (const EpochRecord& epoch : run.epochs) {
     trained += epoch.seconds;
     std::optional<double> value = curve.value(epoch);
-    if (value && curve.in_seconds && is_full_batch(run)) *value /= iterations_of(run, epoch);
+    if (value && curve.in_seconds && run.run.work.full_batch) *value /= iterations_of(run, epoch);
     if (!value || !std::isfinite(*value)) continue;
     points.push_back(
         {.x = curve.over_time ? trained : static_cast<double>(epoch.epoch), .y = *value});
@@ -70,13 +66,11 @@ void rescale(Figure& figure, double Point::*field, Axis& axis) {
 
 std::vector<Figure> curves(const ExhibitInput& input, const Curve& curve) {
   std::vector<Figure> figures;
-  const Runs trained =
-      newest(input.data, only(input.runs, [](const RunView& run) { return !run.epochs.empty(); }));
-  for (const Share& share : split(input.data, trained, {"model", "variant"},
+  const Runs trained = chosen(input.runs, [](const RunView& run) { return !run.epochs.empty(); });
+  for (const Share& share : split(input.data, trained, {"model", "full_batch"},
                                   {"machine", "executor", "optimizer", "batch"})) {
-    const Names names(input.data, share.runs, {"model", "variant"});
-    const bool iterations = std::all_of(share.runs.begin(), share.runs.end(),
-                                        [](const RunView* run) { return is_full_batch(*run); });
+    const Names names(input.data, share.runs, {"model", "full_batch"});
+    const bool iterations = share.runs[0]->run.work.full_batch;
     Figure figure = new_figure(input, curve.title, share.title);
     figure.x.title = curve.over_time ? "training time" : iterations ? "iteration" : "epoch";
     figure.y = curve.y;
@@ -102,7 +96,7 @@ std::vector<Figure> curves(const ExhibitInput& input, const Curve& curve) {
     if (iterations && !curve.over_time) {
       figure.caption += " Each iteration takes all samples at once: it is an epoch of its own.";
     }
-    if (!names.common().empty()) figure.caption += " All: " + names.common() + ".";
+    figure.caption += names.common();
     notes.write(figure);
     put(figures, std::move(figure));
   }

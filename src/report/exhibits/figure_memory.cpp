@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
 #include "report/exhibits/figure_scale.h"
@@ -141,7 +140,7 @@ Figure memory_figure(const ExhibitInput& input, const Share& share, bool host_be
           : "Memory where the network is computed, by owner: planned is what the step asks for, "
             "measured what system and driver report, with the plan's part as far as it was touched "
             "and everything around it.";
-  if (!names.common().empty()) figure.caption += " All: " + names.common() + ".";
+  figure.caption += names.common();
   notes.write(figure);
   return figure;
 }
@@ -150,9 +149,9 @@ Figure memory_figure(const ExhibitInput& input, const Share& share, bool host_be
 
 std::vector<Figure> memory_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
-  const Runs runs = in_order(newest(input.data, only(input.runs, [&](const RunView& run) {
-                                      return !input.data.store().memory(run.run.id).empty();
-                                    })));
+  const Runs runs = chosen(input.runs, [&](const RunView& run) {
+    return !input.data.store().memory(run.run.id).empty();
+  });
   const auto count = [](const Runs& some) { return some.size() > kMostRuns ? kMostSeries + 1 : 1; };
   const std::vector<Share> shares =
       split(input.data, runs, {"kind"}, {"model", "machine", "executor"}, count);

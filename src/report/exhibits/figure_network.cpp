@@ -1,13 +1,14 @@
-// Networks as boxes and arrows, as the model builders make them.
+// Networks as boxes and arrows, as the store describes them.
 
 #include <algorithm>
+#include <array>
 #include <cctype>
-#include <charconv>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "models/model.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
 
@@ -17,55 +18,52 @@ namespace {
 // Beyond that many boxes, layers of a block become one.
 constexpr std::size_t kMostBoxes = 68;
 
-// A box of the diagram: some nodes of the graph.
-struct Box {
-  std::string id;    // the path of its layer or block
-  std::string path;  // without what makes the id unique
-  std::vector<NodeId> nodes;
-  std::int64_t flops = 0;
-};
+using Sizes = std::vector<std::int64_t>;
 
-// The forward graph of a training step for one image.
+// An operation of the forward pass.
+struct Operation {
+  std::string layer, name, title;    // "layer1.0.conv1", "conv2d", "conv2d 3x3, stride 2"
+  std::vector<std::int64_t> inputs;  // operations before this one; -1: the image
+  Sizes output;
+  std::int64_t flops = 0;   // of one image
+  bool statistics = false;  // its output is not the layer's
+};
 struct Network {
-  Graph graph;
-  ValueId image = kNoValue;
+  Sizes input;
+  std::vector<Operation> operations;
 };
 
-// Nothing for a network that this program does not know, or not with these options.
-std::optional<Network> build_network(const Work& work) {
-  const auto models = all_models();
-  const auto model = std::find_if(models.begin(), models.end(),
-                                  [&](const ModelInfo& each) { return each.name == work.model; });
-  if (model == models.end()) return std::nullopt;
-  std::vector<std::int64_t> sizes;
-  for (std::string_view rest = work.image; !rest.empty();) {
-    std::int64_t size = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
-    if (error != std::errc()) return std::nullopt;
-    sizes.push_back(size);
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-    if (!rest.empty()) rest.remove_prefix(1);
-  }
-  if (sizes.size() != 3) return std::nullopt;
-  ModelConfig config = default_config(work.model);
-  config.channels = sizes[0];
-  config.height = sizes[1];
-  config.width = sizes[2];
-  config.classes = work.classes;
-  config.options = settings_of(work);
+// Nothing for a description that cannot be read.
+std::optional<Network> read_network(const std::string& description) {
   try {
-    check_config(config);
-    Network network;
-    network.image = network.graph.add_value(
-        "images", {Shape{1, config.channels, config.height, config.width}, DType::f32},
-        Role::input);
-    NetworkBuilder builder(network.graph, true, config.init, DType::f32);
-    (void)model->build(builder, network.image, config);
+    const nlohmann::json json = nlohmann::json::parse(description);
+    Network network{json.at("input").get<Sizes>(), {}};
+    for (const nlohmann::json& node : json.at("nodes")) {
+      Operation& made = network.operations.emplace_back();
+      node.at("layer").get_to(made.layer);
+      node.at("op").get_to(made.name);
+      node.at("title").get_to(made.title);
+      node.at("inputs").get_to(made.inputs);
+      node.at("output").get_to(made.output);
+      node.at("flops").get_to(made.flops);
+      node.at("statistics").get_to(made.statistics);
+      const auto before = static_cast<std::int64_t>(network.operations.size()) - 1;
+      for (const std::int64_t input : made.inputs) {
+        if (input < -1 || input >= before) return std::nullopt;
+      }
+    }
     return network;
-  } catch (const Error&) {
+  } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
 }
+
+// A box of the diagram: some operations.
+struct Box {
+  std::string id;    // the path of its layer or block
+  std::string path;  // without what makes the id unique
+  std::vector<const Operation*> operations = {};
+};
 
 // The first `depth` names of "features.denseblock1.denselayer1".
 std::string prefix_of(const std::string& path, int depth) {
@@ -77,71 +75,44 @@ std::string prefix_of(const std::string& path, int depth) {
   return path.substr(0, end);
 }
 
+struct Boxes {
+  std::vector<Box> boxes;
+  std::vector<std::size_t> owner;  // of each operation, its box
+};
+
 // One box for each layer, or for each block where `depth` names of a path count. A layer that is
 // used again (a block's relu) has a box for each use.
-std::vector<Box> boxes_of(const Graph& graph, std::optional<int> depth) {
-  std::vector<Box> boxes;
+Boxes boxes_of(const Network& network, std::optional<int> depth) {
+  Boxes made;
   std::map<std::string, std::size_t> last;
   std::map<std::string, int> uses;
-  for (std::size_t id = 0; id < graph.nodes().size(); ++id) {
-    const ridgeline::Node& node = graph.nodes()[id];
-    const std::string path = depth ? prefix_of(node.layer, *depth) : node.layer;
+  for (const Operation& operation : network.operations) {
+    const std::string path = depth ? prefix_of(operation.layer, *depth) : operation.layer;
     const auto known = last.find(path);
-    bool joins = known != last.end();
-    if (joins && !depth) {
-      const std::vector<NodeId>& members = boxes[known->second].nodes;
-      joins = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-        return std::find(members.begin(), members.end(), graph.value(input).producer) !=
-               members.end();
-      });
-    }
+    const bool joins =
+        known != last.end() &&
+        (depth || std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](auto input) {
+           return input >= 0 && made.owner[static_cast<std::size_t>(input)] == known->second;
+         }));
     if (!joins) {
       const int use = ++uses[path];
-      last[path] = boxes.size();
-      boxes.push_back({use == 1 ? path : fmt::format("{} ({})", path, use), path, {}, 0});
+      last[path] = made.boxes.size();
+      made.boxes.push_back({use == 1 ? path : fmt::format("{} ({})", path, use), path});
     }
-    Box& box = boxes[last[path]];
-    box.nodes.push_back(static_cast<NodeId>(id));
-    box.flops += graph.cost(static_cast<NodeId>(id)).flops;
+    made.owner.push_back(last[path]);
+    made.boxes[last[path]].operations.push_back(&operation);
   }
-  return boxes;
-}
-
-std::string op_name(const ridgeline::Node& node) {
-  if (const auto* activation = std::get_if<ActivationAttributes>(&node.attributes)) {
-    return std::string(name_of(activation->kind));
-  }
-  if (const auto* pool = std::get_if<PoolAttributes>(&node.attributes)) {
-    return pool->kind == PoolKind::max ? "max pool" : "average pool";
-  }
-  const std::string name(name_of(node.kind));
-  if (name.starts_with("bn_")) return "batch norm";
-  return node.kind == OpKind::reshape ? "flatten" : name;
-}
-
-// "conv2d 3x3, stride 2".
-std::string title_of(const ridgeline::Node& node) {
-  std::string title = op_name(node);
-  if (const auto* conv = std::get_if<Conv2dAttributes>(&node.attributes)) {
-    title += fmt::format(" {}x{}", conv->kernel_h, conv->kernel_w);
-    if (conv->stride_h > 1) title += fmt::format(", stride {}", conv->stride_h);
-    if (conv->groups > 1) title += fmt::format(", {} groups", conv->groups);
-  } else if (const auto* pool = std::get_if<PoolAttributes>(&node.attributes)) {
-    title += fmt::format(" {}x{}", pool->kernel_h, pool->kernel_w);
-  }
-  return title;
+  return made;
 }
 
 // "layer1.0: 3 conv2d, add": what computes most, and what joins branches.
-std::string summary_of(const Graph& graph, const Box& box) {
+std::string summary_of(const Box& box) {
+  static constexpr std::array<std::string_view, 6> kCounted = {"conv2d",       "linear", "max pool",
+                                                               "average pool", "add",    "concat"};
   std::vector<std::pair<std::string, int>> counts;
-  for (const NodeId id : box.nodes) {
-    const ridgeline::Node& node = graph.node(id);
-    const bool counted = node.kind == OpKind::conv2d || node.kind == OpKind::linear ||
-                         node.kind == OpKind::pool || node.kind == OpKind::add ||
-                         node.kind == OpKind::concat;
-    if (!counted) continue;
-    const std::string name = op_name(node);
+  for (const Operation* operation : box.operations) {
+    const std::string& name = operation->name;
+    if (std::find(kCounted.begin(), kCounted.end(), name) == kCounted.end()) continue;
     const auto known = std::find_if(counts.begin(), counts.end(),
                                     [&](const auto& each) { return each.first == name; });
     if (known == counts.end()) {
@@ -161,19 +132,11 @@ std::string summary_of(const Graph& graph, const Box& box) {
   return (numbered ? box.path : box.path.substr(dot + 1)) + ": " + joined(parts, ", ");
 }
 
-bool is_one_layer(const Graph& graph, const Box& box) {
-  return std::all_of(box.nodes.begin(), box.nodes.end(), [&](NodeId id) {
-    return graph.node(id).layer == graph.node(box.nodes[0]).layer;
-  });
-}
-
-// Without the batch: "64x56x56".
-std::string shape_text(const Shape& shape) {
-  std::string text;
-  for (int axis = 1; axis < shape.rank(); ++axis) {
-    text += fmt::format("{}{}", axis == 1 ? "" : "x", shape[axis]);
-  }
-  return text;
+// "64x56x56".
+std::string sizes_text(const Sizes& sizes) {
+  std::vector<std::string> words;
+  for (const std::int64_t size : sizes) words.push_back(fmt::format("{}", size));
+  return joined(words, "x");
 }
 
 std::string flops_text(std::int64_t flops) {
@@ -183,15 +146,28 @@ std::string flops_text(std::int64_t flops) {
   return count_text(flops) + " FLOP";
 }
 
-// The last value of the box that is no new version of a running statistic.
-const Shape& output_of(const Graph& graph, const Box& box) {
-  for (auto id = box.nodes.rbegin(); id != box.nodes.rend(); ++id) {
-    const Value& value = graph.value(graph.node(*id).outputs[0]);
-    if (value.version_of == kNoValue && graph.node(*id).kind != OpKind::bn_statistics) {
-      return value.spec.shape;
-    }
+std::int64_t flops_of(const Box& box) {
+  std::int64_t flops = 0;
+  for (const Operation* operation : box.operations) flops += operation->flops;
+  return flops;
+}
+
+Node node_of(const Box& box, std::int64_t total) {
+  const Operation& first = *box.operations.front();
+  const bool single =
+      std::all_of(box.operations.begin(), box.operations.end(),
+                  [&](const Operation* each) { return each->layer == first.layer; });
+  const auto output = std::find_if(box.operations.rbegin(), box.operations.rend(),
+                                   [](const Operation* each) { return !each->statistics; });
+  const double share =
+      static_cast<double>(flops_of(box)) / static_cast<double>(std::max<std::int64_t>(total, 1));
+  std::string detail =
+      sizes_text(output == box.operations.rend() ? first.output : (*output)->output);
+  if (share >= 0.0005) {
+    detail += fmt::format(" · {} · {:.1f}%", flops_text(flops_of(box)), share * 100.0);
   }
-  return graph.value(graph.node(box.nodes[0]).outputs[0]).spec.shape;
+  return {box.id, single ? first.title : summary_of(box), std::move(detail),
+          single ? first.name : "block", share};
 }
 
 // Boxes of small networks have room for the names of their layers.
@@ -207,38 +183,22 @@ void name_layers(Figure& figure) {
 }
 
 Figure diagram(const ExhibitInput& input, const Network& network, const std::string& what) {
-  const Graph& graph = network.graph;
-  std::vector<Box> boxes = boxes_of(graph, std::nullopt);
-  const std::size_t layers = boxes.size();
+  Boxes made = boxes_of(network, std::nullopt);
+  const std::size_t layers = made.boxes.size();
   const bool in_blocks = layers + 1 > kMostBoxes;
-  if (in_blocks) boxes = boxes_of(graph, 2);
+  if (in_blocks) made = boxes_of(network, 2);
   std::int64_t total = 0;
-  std::map<NodeId, std::string> owner;
-  for (const Box& box : boxes) {
-    total += box.flops;
-    for (const NodeId id : box.nodes) owner[id] = box.id;
-  }
+  for (const Operation& operation : network.operations) total += operation.flops;
   Figure figure = new_figure(input, "The network", what);
   figure.kind = FigureKind::diagram;
-  const Shape& image = graph.value(network.image).spec.shape;
-  figure.nodes.push_back({"input", "image", shape_text(image), "input", 0.0});
+  figure.nodes.push_back({"input", "image", sizes_text(network.input), "input", 0.0});
   std::set<std::pair<std::string, std::string>> edges;
-  for (const Box& box : boxes) {
-    const bool single = is_one_layer(graph, box);
-    const double share =
-        static_cast<double>(box.flops) / static_cast<double>(std::max<std::int64_t>(total, 1));
-    std::string detail = shape_text(output_of(graph, box));
-    if (share >= 0.0005)
-      detail += fmt::format(" · {} · {:.1f}%", flops_text(box.flops), share * 100.0);
-    figure.nodes.push_back(
-        {box.id, single ? title_of(graph.node(box.nodes[0])) : summary_of(graph, box),
-         std::move(detail), single ? op_name(graph.node(box.nodes[0])) : "block", share});
-    for (const NodeId id : box.nodes) {
-      for (const ValueId source : graph.node(id).inputs) {
-        const NodeId producer = graph.value(source).producer;
-        const bool from_image = source == network.image;
-        if (!from_image && producer == kNoNode) continue;
-        const std::string& from = from_image ? "input" : owner.at(producer);
+  for (const Box& box : made.boxes) {
+    figure.nodes.push_back(node_of(box, total));
+    for (const Operation* operation : box.operations) {
+      for (const std::int64_t source : operation->inputs) {
+        const std::string& from =
+            source < 0 ? "input" : made.boxes[made.owner[static_cast<std::size_t>(source)]].id;
         if (from == box.id || !edges.emplace(from, box.id).second) continue;
         figure.edges.push_back({from, box.id});
       }
@@ -246,8 +206,7 @@ Figure diagram(const ExhibitInput& input, const Network& network, const std::str
   }
   figure.caption = fmt::format(
       "The network as it is built, {} layers, from the image to the scores of the classes: shape "
-      "of "
-      "each output, and FLOPs of the forward pass of one image ({} in all) with their share.",
+      "of each output, and FLOPs of the forward pass of one image ({} in all) with their share.",
       layers, flops_text(total));
   if (!in_blocks) name_layers(figure);
   if (in_blocks) figure.caption += " Layers of a block are drawn as one box.";
@@ -257,20 +216,24 @@ Figure diagram(const ExhibitInput& input, const Network& network, const std::str
 }  // namespace
 
 std::vector<Figure> network_figures(const ExhibitInput& input) {
-  std::vector<Figure> figures;
-  std::vector<std::pair<std::string, const RunView*>> networks;
-  for (const RunView* run : input.runs) {
-    const Work& work = run->run.work;
-    std::string name = work.model;
-    if (!work.settings.empty()) name += " (" + work.settings + ")";
-    name += fmt::format(", {}, {} classes", work.image, work.classes);
-    const bool known = std::any_of(networks.begin(), networks.end(),
-                                   [&](const auto& each) { return each.first == name; });
-    if (!known) networks.emplace_back(std::move(name), run);
+  const FieldNames told = {"model", "settings", "image", "classes"};
+  FieldNames others = fields_without(told);
+  others.push_back("precision");
+  Runs networks;
+  for (const Runs& alike :
+       grouped(chosen(input.runs, [](const RunView& run) { return !run.run.network.empty(); }),
+               others)) {
+    networks.push_back(alike.front());
   }
-  for (const auto& [name, run] : networks) {
-    const std::optional<Network> network = build_network(run->run.work);
-    if (network) put(figures, diagram(input, *network, name));
+  const Names names(input.data, networks, others, told);
+  std::vector<Figure> figures;
+  for (const RunView* run : networks) {
+    const std::optional<NetworkRecord> record = input.data.store().network(run->run.network);
+    const auto network = record ? read_network(record->description) : std::nullopt;
+    if (!network) continue;
+    Figure figure = diagram(input, *network, names.of(*run));
+    rests_on(figure, *run);
+    put(figures, std::move(figure));
   }
   return figures;
 }

@@ -23,21 +23,16 @@ constexpr std::array<Part, 6> kParts = {{{"breakdown_kernel_seconds", "kernel"},
                                          {"breakdown_cpu_seconds", "cpu (the host's own work)"},
                                          {"breakdown_idle_seconds", "idle and other"}}};
 
-double number_of(const RunView& run, const char* name) {
-  const auto found = run.run.numbers.find(name);
-  return found == run.run.numbers.end() ? 0.0 : found->second;
-}
-
 double iteration_seconds(const RunView& run) {
   double sum = 0.0;
-  for (const Part& part : kParts) sum += number_of(run, part.number);
+  for (const Part& part : kParts) sum += number_of(run, part.number).value_or(0.0);
   return sum;
 }
 
 // Bars of one figure; more are split by network.
 constexpr std::size_t kMostBars = 16;
 
-// Kinds of operations that executors can be held against each other in, heaviest first: a step
+// Kinds of operations that executors can be compared in, heaviest first: a step
 // with several ops belongs to the first of them.
 struct Kind {
   const char *op, *name;
@@ -132,11 +127,9 @@ std::vector<std::string> merge_kinds(const Runs& runs, KindTimes& times, double&
 std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
   const Runs runs =
-      newest(input.data,
-             only(input.runs, [](const RunView& run) { return iteration_seconds(run) > 0.0; }));
-  const std::vector<std::string_view> always = runs.size() > kMostBars
-                                                   ? std::vector<std::string_view>{"kind", "model"}
-                                                   : std::vector<std::string_view>{"kind"};
+      chosen(input.runs, [](const RunView& run) { return iteration_seconds(run) > 0.0; });
+  const FieldNames always =
+      runs.size() > kMostBars ? FieldNames{"kind", "model"} : FieldNames{"kind"};
   for (const Share& share :
        split(input.data, runs, always, {"machine", "executor"},
              [](const Runs& r) { return r.size() > kMostBars ? kMostSeries + 1 : 1; })) {
@@ -163,7 +156,7 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
       const double x =
           category_of(figure.x, (in_percent ? duration_text(total) + ": " : "") + names.of(*run));
       for (const Part& part : kParts) {
-        const double seconds = number_of(*run, part.number);
+        const double seconds = number_of(*run, part.number).value_or(0.0);
         series_named(figure, part.name, SeriesStyle::points)
             .points.push_back({.x = x,
                                .y = in_percent ? seconds / total * 100.0 : seconds * scale.factor,
@@ -173,7 +166,7 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
       notes.add(*run, names.of(*run));
       rests_on(figure, *run);
     }
-    // Parts that nobody spends time in would only fill the legend.
+    // Parts in which no run spends time would only fill the legend.
     std::erase_if(figure.series, [](const Series& series) {
       return std::all_of(series.points.begin(), series.points.end(),
                          [](const Point& point) { return point.y == 0.0; });
@@ -181,7 +174,7 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
     figure.caption = fmt::format(
         "A watched iteration by what the time was spent on, mean of the middle ones: every moment "
         "belongs to one part, so that the parts add up to the iteration.{}",
-        names.common().empty() ? "" : " All: " + names.common() + ".");
+        names.common());
     notes.write(figure);
     put(figures, std::move(figure));
   }
@@ -191,12 +184,12 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
 std::vector<Figure> operations_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
   KindTimes times;
-  const Runs runs = only(in_order(newest(input.data, input.runs)), [&](const RunView& run) {
+  const Runs runs = chosen(input.runs, [&](const RunView& run) {
     times[&run] = seconds_by_kind(input.data, run);
     return !times[&run].empty();
   });
-  for (const Share& share : split(input.data, largest_batches(input.data, runs), {"kind", "model"},
-                                  {"machine", "executor"})) {
+  for (const Share& share :
+       split(input.data, largest_batches(runs), {"kind", "model"}, {"machine", "executor"})) {
     const Names names(input.data, share.runs, {"kind", "model"});
     double most = 0.0;
     const std::vector<std::string> kinds = merge_kinds(share.runs, times, most);
@@ -224,7 +217,7 @@ std::vector<Figure> operations_figures(const ExhibitInput& input) {
         "middle iterations.{}{}",
         share.runs[0]->run.work.model,
         figure.y.logarithmic ? " The scale is logarithmic: equal lengths are equal ratios." : "",
-        names.common().empty() ? "" : " All: " + names.common() + ".");
+        names.common());
     figure.notes.push_back(
         "A step that computes several operations at once counts as the heaviest of them: a bias or "
         "an activation behind a convolution is part of the convolution, and an executor may have "

@@ -1,7 +1,6 @@
 // Samples a second: as bars by network, over the batch, and every iteration behind them.
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,17 +12,12 @@ namespace ridgeline::report {
 namespace {
 
 Runs with_rates(const ExhibitInput& input) {
-  const Runs runs = only(input.runs, [](const RunView& run) { return run.rate.has_value(); });
-  return in_order(newest(input.data, without_profiles(input.data, runs)));
+  return without_profiles(
+      chosen(input.runs, [](const RunView& run) { return run.rate.has_value(); }));
 }
 
 Point point_of(double x, const Estimate& rate) {
   return {.x = x, .y = rate.value, .low = rate.low, .high = rate.high};
-}
-
-// "in common: batch 128, 3x224x224. " or nothing.
-std::string common_text(const Names& names) {
-  return names.common().empty() ? std::string() : " All: " + names.common() + ".";
 }
 
 // Long names need room: bars then lie on their side.
@@ -31,39 +25,6 @@ void lay_out_bars(Figure& figure) {
   std::size_t letters = 0;
   for (const std::string& category : figure.x.categories) letters += category.size() + 2;
   figure.horizontal = letters > 90;
-}
-
-const std::set<std::string_view>& work_fields() {
-  static const std::set<std::string_view> fields = {
-      "model",   "settings", "kind",      "batch",         "image",         "data",
-      "samples", "classes",  "optimizer", "learning_rate", "normalisation", "variant"};
-  return fields;
-}
-
-// The network, and what else tells its work from that of the other runs.
-std::string work_name(const Data& data, const RunView& run, const Runs& runs) {
-  std::string name = field_text(data, run, "model");
-  for (const std::string_view field : {"settings", "batch", "image", "data", "samples", "classes",
-                                       "optimizer", "learning_rate", "normalisation", "variant"}) {
-    const std::string text = field_text(data, run, field);
-    if (is_told(data, run, runs, field) && !text.empty()) name += ", " + text;
-  }
-  return name;
-}
-
-// Runs whose like was measured at other batches too.
-Runs swept(const Data& data, const Runs& runs) {
-  const Names names(data, runs, {"batch"});
-  std::map<std::string, std::set<std::int64_t>> batches;
-  for (const RunView* run : runs) batches[names.of(*run)].insert(run->run.work.batch);
-  return only(runs, [&](const RunView& run) { return batches.at(names.of(run)).size() > 1; });
-}
-
-void sort_by_x(Figure& figure) {
-  for (Series& series : figure.series) {
-    std::stable_sort(series.points.begin(), series.points.end(),
-                     [](const Point& a, const Point& b) { return a.x < b.x; });
-  }
 }
 
 }  // namespace
@@ -76,6 +37,7 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
        split(input.data, with_rates(input), {"kind", "command"}, {"machine", "model"},
              series_by_name(input.data, work_fields()))) {
     const Names names(input.data, share.runs, work_fields());
+    const Names works(input.data, share.runs, executor_fields(), {"model"});
     Figure figure = new_figure(input, "Throughput", share.title);
     figure.kind = FigureKind::bars;
     figure.x.title = "network";
@@ -83,7 +45,7 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
     Notes notes(input.data);
     for (const RunView* run : share.runs) {
       Series& series = series_named(figure, names.of(*run), SeriesStyle::points);
-      const double x = category_of(figure.x, work_name(input.data, *run, share.runs));
+      const double x = category_of(figure.x, works.of(*run));
       series.points.push_back(point_of(x, *run->rate));
       notes.add(*run, series.name);
       rests_on(figure, *run);
@@ -93,7 +55,7 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
     figure.caption = fmt::format(
         "Samples a second: batch over the median time of an iteration, with its 95% interval. Bars "
         "of one group did the same work.{}{}",
-        common_text(Names(input.data, share.runs)),
+        common_text(input.data, share.runs, {"model", "executor"}),
         figure.y.logarithmic ? " The scale is logarithmic: equal lengths are equal ratios." : "");
     notes.write(figure);
     put(figures, std::move(figure));
@@ -103,9 +65,9 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
 
 std::vector<Figure> batch_sweep_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
-  const std::set<std::string_view> shown = {"batch", "kind", "model", "command"};
+  const FieldNames shown = {"batch", "kind", "model", "command"};
   for (const Share& share :
-       split(input.data, swept(input.data, with_rates(input)), {"kind", "command", "model"},
+       split(input.data, flat(batch_series(with_rates(input))), {"kind", "command", "model"},
              {"machine", "image", "executor"}, series_by_name(input.data, shown))) {
     const Names names(input.data, share.runs, shown);
     Figure figure = new_figure(input, "Throughput over the batch", share.title);
@@ -118,12 +80,11 @@ std::vector<Figure> batch_sweep_figures(const ExhibitInput& input) {
       notes.add(*run, series.name);
       rests_on(figure, *run);
     }
-    sort_by_x(figure);
     choose_scale(figure);
     figure.caption = fmt::format(
         "{}: samples a second over the batch, median with its 95% interval. A line that flattens "
         "has filled the machine; one that falls has outgrown a cache or the memory.{}",
-        field_text(input.data, *share.runs[0], "model"), common_text(names));
+        share.runs[0]->run.work.model, names.common());
     notes.write(figure);
     put(figures, std::move(figure));
   }
@@ -132,8 +93,8 @@ std::vector<Figure> batch_sweep_figures(const ExhibitInput& input) {
 
 std::vector<Figure> samples_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
-  const Runs runs = only(input.runs, [](const RunView& run) { return run.seconds.has_value(); });
-  const Runs shown = in_order(newest(input.data, without_profiles(input.data, runs)));
+  const Runs shown = without_profiles(
+      chosen(input.runs, [](const RunView& run) { return run.seconds.has_value(); }));
   for (const Share& share :
        split(input.data, shown, {"kind", "model"}, {"machine", "batch", "executor"})) {
     const Names names(input.data, share.runs, {"kind", "model"});
@@ -167,7 +128,7 @@ std::vector<Figure> samples_figures(const ExhibitInput& input) {
     figure.caption = fmt::format(
         "Every measured iteration in its order; nothing is left out as an outlier. Even bands at "
         "two heights or at even distances are patterns that an average would hide.{}",
-        common_text(names));
+        names.common());
     if (drawn < all) {
       figure.notes.push_back(fmt::format(
           "Of {} iterations {} are drawn: of each stretch the shortest and the longest.",

@@ -1,7 +1,6 @@
 // Networks, layers and batches under the measured roofs.
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 #include "report/exhibits/figure_kinds.h"
@@ -19,14 +18,15 @@ constexpr const char* kReading =
 constexpr const char* kNoPoint = "n/a: no times of its own steps, or no measured roofs";
 
 Runs with_points(const ExhibitInput& input, Notes& notes) {
-  const Runs runs = in_order(newest(input.data, without_profiles(input.data, input.runs)));
-  return only(runs, [&](const RunView& run) {
+  const Runs runs = chosen(input.runs, [&](const RunView& run) {
     const std::optional<RooflinePoint> point = input.data.point(run);
     // What moves no byte or computes nothing has no place on logarithmic axes.
     const bool has_place = point && point->intensity() && point->flops > 0.0;
-    if (!has_place) notes.add(kNoPoint, run.executor());
+    // A training never times its single steps.
+    if (!has_place && !is_training(run)) notes.add(kNoPoint, run.executor());
     return has_place;
   });
+  return without_profiles(runs);
 }
 
 // The whole iteration. REQUIRES: the run has a point.
@@ -40,40 +40,25 @@ Point network_of(const Data& data, const RunView& run) {
   return drawn;
 }
 
-// What tells one network of a series from the others.
-std::string label_of(const Data& data, const RunView& run, const Runs& runs) {
-  std::string label = run.run.work.model;
-  for (const std::string_view field : {"settings", "batch", "image"}) {
-    const std::string text = field_text(data, run, field);
-    if (is_told(data, run, runs, field) && !text.empty()) label += ", " + text;
-  }
-  return label;
-}
-
-const std::set<std::string_view>& network_fields() {
-  static const std::set<std::string_view> fields = {
-      "model", "settings", "kind", "batch", "image", "data", "samples", "classes", "normalisation"};
-  return fields;
-}
-
 }  // namespace
 
 std::vector<Figure> roofline_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
   Notes missing(input.data);
   const Runs all = with_points(input, missing);
-  const Runs runs = largest_batches(input.data, all);
+  const Runs runs = largest_batches(all);
   for (const Share& share : split(input.data, runs, {"kind"}, {"machine", "executor"},
-                                  series_by_name(input.data, network_fields()))) {
+                                  series_by_name(input.data, work_fields()))) {
     const RoofCollection roofs(input.data, share.runs);
-    const Names names(input.data, share.runs, network_fields());
+    const Names names(input.data, share.runs, work_fields());
+    const Names works(input.data, share.runs, executor_fields(), {"model"});
     Figure figure = new_figure(input, "Networks under the roofs", share.title);
     Notes notes = missing;
     for (const RunView* run : share.runs) {
       Series& series = series_named(figure, names.of(*run), SeriesStyle::points);
       series.group = roofs.find(*run)->name;
       Point point = network_of(input.data, *run);
-      point.label = label_of(input.data, *run, share.runs);
+      point.label = works.of(*run);
       series.points.push_back(std::move(point));
       notes.add(*run, series.name);
       rests_on(figure, *run);
@@ -95,28 +80,15 @@ std::vector<Figure> roofline_figures(const ExhibitInput& input) {
 std::vector<Figure> roofline_batches_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
   Notes missing(input.data);
-  const Runs all = with_points(input, missing);
-  const Names every(input.data, all, {"batch", "samples"});
-  std::map<std::string, std::set<std::int64_t>> batches;
-  for (const RunView* run : all) batches[every.of(*run)].insert(run->run.work.batch);
-  const Runs runs =
-      only(all, [&](const RunView& run) { return batches.at(every.of(run)).size() > 1; });
-  const std::set<std::string_view> shown = {"batch", "samples", "kind"};
+  const Runs runs = flat(batch_series(with_points(input, missing)));
+  const FieldNames shown = {"batch", "kind"};
   for (const Share& share :
        split(input.data, runs, {"kind"}, {"machine", "model"}, series_by_name(input.data, shown))) {
     const RoofCollection roofs(input.data, share.runs);
     const Names names(input.data, share.runs, shown);
-    Runs by_batch = share.runs;
-    std::stable_sort(by_batch.begin(), by_batch.end(), [](const RunView* a, const RunView* b) {
-      return a->run.work.batch < b->run.work.batch;
-    });
     Figure figure = new_figure(input, "Batches under the roofs", share.title);
     Notes notes = missing;
-    // Series in the order of the runs, their points from the smallest batch on.
     for (const RunView* run : share.runs) {
-      (void)series_named(figure, names.of(*run), SeriesStyle::line_points);
-    }
-    for (const RunView* run : by_batch) {
       Series& series = series_named(figure, names.of(*run), SeriesStyle::line_points);
       Point point = network_of(input.data, *run);
       point.label = fmt::format("{}", run->run.work.batch);
@@ -128,7 +100,7 @@ std::vector<Figure> roofline_batches_figures(const ExhibitInput& input) {
     figure.caption = fmt::format(
         "Each line joins whole iterations of one network at growing batches, which stand beside "
         "the points; 95% intervals of the median. {}{}",
-        kReading, names.common().empty() ? "" : " All: " + names.common() + ".");
+        kReading, names.common());
     notes.write(figure);
     put(figures, std::move(figure));
   }
@@ -189,7 +161,7 @@ void add_layers(Figure& figure, const std::vector<RooflinePoint>& layers) {
 std::vector<Figure> roofline_layers_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
   Notes missing(input.data);
-  const Runs runs = largest_batches(input.data, with_points(input, missing));
+  const Runs runs = largest_batches(with_points(input, missing));
   const Names names(input.data, runs);
   for (const RunView* run : runs) {
     const RoofCollection roofs(input.data, {run});
@@ -203,8 +175,8 @@ std::vector<Figure> roofline_layers_figures(const ExhibitInput& input) {
         "{}, {}, {}, batch {}: every layer, its passes together, by FLOPs executed for each byte "
         "and each second; mean of the middle iterations. The {} that take longest are named, with "
         "their share of the steps' time. {}",
-        run->run.work.model, run->run.work.image, run->executor(), run->run.work.batch, kLabelled,
-        kReading);
+        run->run.work.model, run->run.work.image.text(), run->executor(), run->run.work.batch,
+        kLabelled, kReading);
     Notes notes(input.data);
     notes.add(*run, run->executor());
     notes.write(figure);

@@ -1,7 +1,6 @@
 #include "report/exhibits/figure_roofs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -124,7 +123,7 @@ RoofCollection::RoofCollection(const Data& data, const Runs& runs) {
       Roofs roofs = data.roofs(*run);
       if (roofs.empty()) continue;
       std::string name = run->run.executor.device;
-      if (machines.size() > 1) name = field_text(data, *run, "machine") + ", " + name;
+      if (machines.size() > 1) name = data.machine_of(*run).name + ", " + name;
       if (!names.insert(name).second) {
         name += fmt::format(", {} threads", roofs.threads);
         names.insert(name);

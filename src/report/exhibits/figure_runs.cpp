@@ -1,10 +1,8 @@
 #include "report/exhibits/figure_runs.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <tuple>
-#include <utility>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,75 +11,8 @@
 namespace ridgeline::report {
 namespace {
 
-// In the order in which names tell them.
-constexpr std::array<std::string_view, 16> kFields = {
-    "model",         "executor", "settings", "command", "kind",      "batch",
-    "image",         "data",     "samples",  "classes", "optimizer", "learning_rate",
-    "normalisation", "variant",  "threads",  "machine"};
-// What captions tell of work that all runs share.
-constexpr std::array<std::string_view, 7> kCommon = {
-    "batch", "image", "data", "samples", "optimizer", "learning_rate", "machine"};
-
 // A footnote names no more series than that.
 constexpr std::size_t kMostNames = 4;
-
-using Fields = std::vector<std::string_view>;
-
-std::string key_of(const Data& data, const RunView& run, const Fields& left_out) {
-  std::string key;
-  for (const std::string_view field : kFields) {
-    if (std::find(left_out.begin(), left_out.end(), field) != left_out.end()) continue;
-    key += field_text(data, run, field) + '\n';
-  }
-  return key;
-}
-
-// Of runs with the same key the last one that none of the others is better than; in the order of
-// the runs.
-template <typename Better>
-Runs best_of(const Data& data, const Runs& runs, const Fields& left_out, Better&& better) {
-  std::map<std::string, const RunView*> best;
-  for (const RunView* run : runs) {
-    const RunView*& kept = best[key_of(data, *run, left_out)];
-    if (kept == nullptr || !better(*kept, *run)) kept = run;
-  }
-  return only(runs,
-              [&](const RunView& run) { return best.at(key_of(data, run, left_out)) == &run; });
-}
-
-// Makers' signs and nominal clocks make names long and tell nothing.
-std::string shortened(std::string name) {
-  for (const std::string_view part : {"(R)", "(TM)", "(C)", " Processor", " CPU", "NVIDIA "}) {
-    for (std::size_t at = name.find(part); at != std::string::npos; at = name.find(part)) {
-      name.erase(at, part.size());
-    }
-  }
-  name = name.substr(0, name.find(" @ "));
-  return name;
-}
-
-// Short, where no other machine would bear the same name.
-std::string machine_text(const Data& data, const RunView& run) {
-  const std::string& name = data.machine_of(run).name;
-  std::string brief = shortened(name);
-  const bool unique = std::none_of(
-      data.machines().begin(), data.machines().end(),
-      [&](const Machine& other) { return other.name != name && shortened(other.name) == brief; });
-  return unique && !brief.empty() ? brief : name;
-}
-
-// Fields that come with the network and the command, and are told only where they differ among runs
-// that share these: images of one network, threads of one machine.
-std::string context_of(const Data& data, const RunView& run, std::string_view field) {
-  if (field == "threads") return field_text(data, run, "machine");
-  static constexpr std::array<std::string_view, 8> kComeAlong = {
-      "image",     "data",          "samples",       "classes",
-      "optimizer", "learning_rate", "normalisation", "variant"};
-  const bool comes_along =
-      std::find(kComeAlong.begin(), kComeAlong.end(), field) != kComeAlong.end();
-  if (!comes_along) return {};
-  return field_text(data, run, "model") + "\n" + field_text(data, run, "command");
-}
 
 // Letters, digits and hyphens.
 std::string slug(std::string_view text) {
@@ -108,10 +39,12 @@ std::string with(const std::string& title, const std::string& part) {
 }
 
 // One share for each value of the field, in the order of the runs.
-std::vector<Share> by_field(const Data& data, const Share& share, std::string_view field) {
+std::vector<Share> by_field(const Data& data, const Share& share, std::string_view name) {
+  const RunField& field = run_field(name);
   std::vector<std::pair<std::string, Share>> parts;
   for (const RunView* run : share.runs) {
-    const std::string value = field_text(data, *run, field);
+    std::string value = field.phrase(data, *run);
+    if (value.empty()) value = field.text(data, *run);
     auto found = std::find_if(parts.begin(), parts.end(),
                               [&](const auto& part) { return part.first == value; });
     if (found == parts.end()) {
@@ -143,95 +76,6 @@ std::vector<Share> in_pieces(const Share& share, const SeriesCount& count) {
 }
 
 }  // namespace
-
-bool is_told(const Data& data, const RunView& run, const Runs& runs, std::string_view field) {
-  const std::string value = field_text(data, run, field);
-  const std::string context = context_of(data, run, field);
-  return std::any_of(runs.begin(), runs.end(), [&](const RunView* other) {
-    return field_text(data, *other, field) != value && context_of(data, *other, field) == context;
-  });
-}
-
-std::string field_text(const Data& data, const RunView& run, std::string_view field) {
-  const Work& work = run.run.work;
-  if (field == "model") return work.model;
-  if (field == "settings") return work.settings;
-  if (field == "executor") return run.executor();
-  if (field == "machine") return machine_text(data, run);
-  if (field == "kind") return work.kind;
-  if (field == "batch") return fmt::format("batch {}", count_text(work.batch));
-  if (field == "image") return work.image;
-  if (field == "data") return work.data == "synthetic" ? "synthetic data" : work.data;
-  // Synthetic batches are drawn from as many samples as are needed.
-  if (field == "samples") {
-    return work.data == "synthetic" || work.data_samples == 0
-               ? std::string()
-               : count_text(work.data_samples) + " samples";
-  }
-  if (field == "classes") return fmt::format("{} classes", work.classes);
-  if (field == "optimizer") return work.optimizer;
-  if (field == "learning_rate") {
-    return run.learning_rate ? fmt::format("rate {:g}", *run.learning_rate) : std::string();
-  }
-  if (field == "normalisation") return work.normalisation;
-  if (field == "variant") return work.variant;
-  if (field == "threads") {
-    return run.run.executor.device == "cpu" ? fmt::format("{} threads", run.run.executor.threads)
-                                            : std::string();
-  }
-  // Bench and profile run the same steps; a training also loads data and evaluates.
-  if (field == "command") return run.run.command == "train" ? "whole training" : "";
-  fail("runs have no field named {}", field);
-}
-
-std::map<std::string, std::string> settings_of(const Work& work) {
-  std::map<std::string, std::string> settings;
-  std::string last;
-  std::string_view rest = work.settings;
-  while (!rest.empty()) {
-    const std::string_view one = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-    const std::size_t equals = one.find('=');
-    if (equals != std::string_view::npos) {
-      last = one.substr(0, equals);
-      settings[last] = one.substr(equals + 1);
-    } else if (!last.empty()) {
-      // A list is one value.
-      settings[last] += "," + std::string(one);
-    }
-  }
-  return settings;
-}
-
-Names::Names(const Data& data, const Runs& runs, std::set<std::string_view> shown) : data_(data) {
-  std::vector<std::string> common;
-  for (const std::string_view field : kFields) {
-    if (shown.contains(field)) continue;
-    std::set<std::string> values;
-    std::map<std::string, std::set<std::string>> by_context;
-    for (const RunView* run : runs) {
-      const std::string value = field_text(data, *run, field);
-      values.insert(value);
-      by_context[context_of(data, *run, field)].insert(value);
-    }
-    for (const auto& [context, different] : by_context) {
-      if (field == "executor" || different.size() > 1) told_.emplace(field, context);
-    }
-    if (std::find(kCommon.begin(), kCommon.end(), field) == kCommon.end()) continue;
-    if (values.size() == 1 && !values.begin()->empty()) common.push_back(*values.begin());
-  }
-  common_ = joined(common, ", ");
-}
-
-std::string Names::of(const RunView& run) const {
-  std::vector<std::string> parts;
-  for (const std::string_view field : kFields) {
-    if (!told_.contains({field, context_of(data_, run, field)})) continue;
-    std::string text = field_text(data_, run, field);
-    if (!text.empty()) parts.push_back(std::move(text));
-  }
-  return joined(parts, ", ");
-}
 
 void Notes::add(const RunView& run, const std::string& name) {
   for (const Finding& flag : flags_of(*data_, run)) {
@@ -275,40 +119,7 @@ void Notes::write(Figure& figure) const {
   }
 }
 
-Runs in_order(const Runs& runs) {
-  std::map<std::string, std::size_t> models;
-  for (const RunView* run : runs) models.emplace(run->run.work.model, models.size());
-  Runs sorted = runs;
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const RunView* a, const RunView* b) {
-    const Work &one = a->run.work, &other = b->run.work;
-    return std::tuple(models.at(one.model), one.batch, a->machine) <
-           std::tuple(models.at(other.model), other.batch, b->machine);
-  });
-  return sorted;
-}
-
-Runs newest(const Data& data, const Runs& runs) {
-  return best_of(data, runs, {}, [](const RunView&, const RunView&) { return false; });
-}
-
-Runs largest_batches(const Data& data, const Runs& runs) {
-  return best_of(data, runs, {"batch", "samples"}, [](const RunView& kept, const RunView& run) {
-    return kept.run.work.batch > run.run.work.batch;
-  });
-}
-
-Runs without_profiles(const Data& data, const Runs& runs) {
-  const Fields loosely = {"command", "data", "samples", "learning_rate", "normalisation"};
-  std::set<std::string> longer;
-  for (const RunView* run : runs) {
-    if (run->run.command != "profile") longer.insert(key_of(data, *run, loosely));
-  }
-  return only(runs, [&](const RunView& run) {
-    return run.run.command != "profile" || !longer.contains(key_of(data, run, loosely));
-  });
-}
-
-SeriesCount series_by_name(const Data& data, std::set<std::string_view> shown) {
+SeriesCount series_by_name(const Data& data, FieldNames shown) {
   return [&data, shown = std::move(shown)](const Runs& runs) {
     const Names names(data, runs, shown);
     std::set<std::string> different;
@@ -317,8 +128,8 @@ SeriesCount series_by_name(const Data& data, std::set<std::string_view> shown) {
   };
 }
 
-std::vector<Share> split(const Data& data, const Runs& runs, const Fields& always,
-                         const Fields& then, const SeriesCount& count) {
+std::vector<Share> split(const Data& data, const Runs& runs, const FieldNames& always,
+                         const FieldNames& then, const SeriesCount& count) {
   std::vector<Share> shares;
   if (!runs.empty()) shares.push_back({runs, {}});
   const auto divide = [&](const auto& parts_of) {

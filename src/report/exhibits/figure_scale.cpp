@@ -1,13 +1,11 @@
 #include "report/exhibits/figure_scale.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "base/error.h"
-#include "base/text.h"
 
 namespace ridgeline::report {
 namespace {

@@ -1,7 +1,6 @@
 // What sensors read while runs went on.
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "base/error.h"
@@ -146,7 +145,7 @@ void draw(const ExhibitInput& input, const Drawing& drawing, const std::vector<W
   if (figure.y.unit == "%") figure.y.high = 100.0;
   figure.caption =
       fmt::format("{} as the sensors told it while the runs went on, start and warm-up included.{}",
-                  kind.title, names.common().empty() ? "" : " All: " + names.common() + ".");
+                  kind.title, names.common());
   if (drawing.left_out > 0) {
     figure.notes.push_back(fmt::format(
         "The longest runs of each machine are shown, {} are left out.", drawing.left_out));
@@ -159,7 +158,7 @@ void draw(const ExhibitInput& input, const Drawing& drawing, const std::vector<W
 
 std::vector<Figure> telemetry_figures(const ExhibitInput& input) {
   std::vector<Watched> watched;
-  for (const RunView* run : newest(input.data, input.runs)) {
+  for (const RunView* run : newest_of(input.runs)) {
     Watched each{run, input.data.store().readings(run->run.id), 0.0};
     if (each.readings.empty()) continue;
     each.seconds = each.readings.back().at_seconds - each.readings.front().at_seconds;

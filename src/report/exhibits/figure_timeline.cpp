@@ -193,11 +193,11 @@ Figure memory_timeline(const ExhibitInput& input, const RunView& run, const std:
 template <typename Make>
 std::vector<Figure> one_each(const ExhibitInput& input, Make&& make) {
   std::vector<Figure> figures;
-  const Runs profiles = only(input.runs, [&](const RunView& run) {
+  const Runs profiles = chosen(input.runs, [&](const RunView& run) {
     return !input.data.store().live_bytes(run.run.id).empty() ||
            !input.data.store().timeline(run.run.id).empty();
   });
-  const Runs runs = largest_batches(input.data, profiles);
+  const Runs runs = largest_batches(profiles);
   const Names names(input.data, runs);
   for (const RunView* run : runs) {
     Figure figure = make(input, *run, runs.size() > 1 ? names.of(*run) : std::string());

@@ -1,6 +1,7 @@
 // Cells that several tables have.
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -74,6 +75,12 @@ Cell milliseconds_cell(Table& table, const RunView& run) {
 Cell flops_cell(Table& table, const RunView& run, double factor) {
   return number_cell(table, run.flops_per_second, factor, run,
                      "the FLOPs of this run's iteration are not known");
+}
+
+Cell loss_cell(Table& table, const RunView& run) {
+  const double loss = run.epochs.back().train_loss;
+  return std::isfinite(loss) ? number(loss, {run.run.id})
+                             : missing(table, "the loss is not a number");
 }
 
 void drop_missing_columns(Table& table, std::initializer_list<std::string_view> titles) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// What tables of runs have in common: the order of their rows, the columns that tell runs apart,
-// and words for what all of them share. Unlike work can thus not stand in one table unmarked: a
-// field of the work that differs becomes a column.
+// What tables of runs have in common: the columns that tell runs apart, words for what all of them
+// share, and cells. Unlike work can thus not stand in one table unmarked: a field that differs
+// becomes a column.
 
 #include <initializer_list>
 #include <optional>
@@ -10,37 +10,23 @@
 #include <string_view>
 #include <vector>
 
-#include "report/analysis/ratios.h"
 #include "report/exhibits.h"
+#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/runs.h"
 
 namespace ridgeline::report {
 
-using Runs = std::vector<const RunView*>;
-
-// One thing that tells runs apart.
-struct Field {
-  std::string_view name;  // "batch"
-  TableColumn column;
-  std::string (*text)(const Data& data, const RunView& run);  // empty: the run has none
-  std::string (*phrase)(const std::string& text);             // "batch 64": for captions
-};
-
 // Fields that are columns of a table, and a sentence on those that all its runs share.
 struct Heads {
-  std::vector<const Field*> fields;
+  std::vector<const RunField*> fields;
   std::string shared;
 };
 // Columns are those of `always` and all that differ among the runs but those of `never`, which the
-// table itself tells in another way. Names: model, settings, kind, image, batch, classes,
-// precision, optimizer, learning_rate, data, normalisation, variant, command, machine, executor,
-// threads.
-[[nodiscard]] Heads heads_of(const Data& data, const Runs& runs,
-                             std::initializer_list<std::string_view> always,
-                             std::initializer_list<std::string_view> never = {});
+// table itself tells in another way.
+[[nodiscard]] Heads heads_of(const Data& data, const Runs& runs, const FieldNames& always,
+                             const FieldNames& never = {});
 // Moves a column behind the others.
 void put_last(Heads& heads, std::string_view name);
-// What tells the run apart, in words: "mnist_cnn, batch 64, native".
-[[nodiscard]] std::string name_of(const Data& data, const Heads& heads, const RunView& run);
 
 // A table with the columns of the heads. Its title is the study's, or else `title`; `part` tells it
 // from the others where the exhibit has several.
@@ -50,34 +36,10 @@ void put_last(Heads& heads, std::string_view name);
 // "throughput-mnist-cnn" of "throughput" and "mnist_cnn".
 [[nodiscard]] std::string joined_id(const std::string& id, const std::string& suffix);
 
-// Runs that fit, in the natural order: networks by their FLOPs, images, batches, then machines,
-// processors before graphics processors, the engine before peers. Of runs that repeat each other
-// only the newest.
-[[nodiscard]] Runs chosen(const Runs& runs, bool (*fits)(const RunView& run));
-// The same network, batch, images and precision, whatever it was fed with.
-[[nodiscard]] bool same_network(const RunView& a, const RunView& b);
-[[nodiscard]] bool is_peer(const RunView& run);
-[[nodiscard]] bool is_training(const RunView& run);  // of the command `train`
-[[nodiscard]] bool is_profile(const RunView& run);
-[[nodiscard]] bool is_inference(const RunView& run);
-[[nodiscard]] bool is_measured(const RunView& run);  // training steps of the command `bench`
-
-// "native (desk)"; without the machine where there is only one.
-[[nodiscard]] std::string executor_name(const Data& data, const RunView& run);
-// The network with its options: "mlp (hidden=64)".
-[[nodiscard]] std::string network_name(const RunView& run);
-[[nodiscard]] std::optional<double> number_of(const RunView& run, const std::string& name);
-// FLOPs of a training step for one sample.
-[[nodiscard]] std::optional<double> flops_of_sample(const RunView& run);
-
 // "22 iterations each", "10 to 4,400 iterations each": what the runs' estimates were made from.
 [[nodiscard]] std::string samples_text(const Runs& runs);
 
 // A unit for numbers of which the greatest is given: "GFLOP/s" for 3e10.
-struct Scale {
-  double factor = 1.0;  // a number times it is in the unit
-  std::string unit;
-};
 [[nodiscard]] Scale scale_of(double greatest, std::string_view unit);
 
 // Cells. Missing ones have a footnote with the reason.
@@ -96,6 +58,8 @@ void mark_calls(Table& table, Cell& cell);
 [[nodiscard]] Cell rate_cell(const Data& data, Table& table, const RunView& run);
 [[nodiscard]] Cell milliseconds_cell(Table& table, const RunView& run);
 [[nodiscard]] Cell flops_cell(Table& table, const RunView& run, double factor);
+// Mean training loss of the last epoch. REQUIRES: there is one.
+[[nodiscard]] Cell loss_cell(Table& table, const RunView& run);
 // Share of the roof, in percent.
 [[nodiscard]] Cell efficiency_cell(const Data& data, Table& table, const RunView& run);
 [[nodiscard]] Cell bound_cell(const Data& data, Table& table, const RunView& run);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
@@ -12,39 +11,6 @@ namespace {
 
 bool any_speed(const RunView& run) { return run.rate.has_value() && !is_profile(run); }
 
-// The same but for the batch.
-bool same_series(const RunView& a, const RunView& b) {
-  Work x = a.run.work, y = b.run.work;
-  // Without a data set there are as many samples as the batch has.
-  if (x.data_samples == x.batch && y.data_samples == y.batch) x.data_samples = y.data_samples = 0;
-  x.batch = y.batch = 0;
-  return x == y && same_place(a, b) && a.run.command == b.run.command &&
-         a.learning_rate == b.learning_rate;
-}
-
-// Runs that differ by the batch alone, smallest batch first; at least two of them.
-std::vector<Runs> series_of(const Runs& runs) {
-  std::vector<Runs> series;
-  for (const RunView* run : runs) {
-    const auto found = std::find_if(series.begin(), series.end(), [&](const Runs& known) {
-      return same_series(*known.front(), *run);
-    });
-    if (found == series.end()) {
-      series.push_back({run});
-    } else {
-      found->push_back(run);
-    }
-  }
-  std::erase_if(series, [](const Runs& one) { return one.size() < 2; });
-  return series;
-}
-
-Runs flat(const std::vector<Runs>& series) {
-  Runs runs;
-  for (const Runs& one : series) runs.insert(runs.end(), one.begin(), one.end());
-  return runs;
-}
-
 Cell sensor_cell(const Data& data, Table& table, const RunView& run, const char* name,
                  double factor, const std::string& why) {
   const std::optional<SensorSummary> sensor = data.sensor(run, name);
@@ -52,20 +18,17 @@ Cell sensor_cell(const Data& data, Table& table, const RunView& run, const char*
 }
 
 Cell memory_cell(const Data& data, Table& table, const RunView& run) {
-  const bool gpu = run.run.executor.device != "cpu";
-  const auto bytes = gpu ? data.device_memory_bytes(run) : data.process_memory_bytes(run);
+  const auto bytes = on_gpu(run) ? data.device_memory_bytes(run) : data.process_memory_bytes(run);
   return number_cell(table, bytes, 1e-6, run, "the memory of this run was not measured");
 }
 
 }  // namespace
 
 Tables make_batch_sweep(const ExhibitInput& input) {
-  const std::vector<Runs> series = series_of(chosen(input.runs, any_speed));
+  const std::vector<Runs> series = batch_series(chosen(input.runs, any_speed));
   if (series.empty()) return {};
   const Runs runs = flat(series);
-  const bool gpu = std::any_of(runs.begin(), runs.end(), [](const RunView* run) {
-    return run->run.executor.device != "cpu";
-  });
+  const bool gpu = !only(runs, on_gpu).empty();
   Heads heads = heads_of(input.data, runs, {"model", "machine", "executor", "batch"});
   put_last(heads, "batch");
   Table table = begin_table(input, "", "Effect of the batch", heads);
@@ -91,10 +54,9 @@ Tables make_batch_sweep(const ExhibitInput& input) {
     row.push_back(sensor_cell(input.data, table, *run, "cpu_utilisation_percent", 1.0,
                               "sensors were not read during this run"));
     if (gpu) {
-      const bool here = run->run.executor.device != "cpu";
-      row.push_back(sensor_cell(
-          input.data, table, *run, "gpu_utilisation_percent", 1.0,
-          here ? "sensors of the device were not read during this run" : "it ran on a processor"));
+      row.push_back(sensor_cell(input.data, table, *run, "gpu_utilisation_percent", 1.0,
+                                on_gpu(*run) ? "sensors of the device were not read during this run"
+                                             : "it ran on a processor"));
     }
     row.push_back(memory_cell(input.data, table, *run));
     row.push_back(bound_cell(input.data, table, *run));
@@ -104,7 +66,7 @@ Tables make_batch_sweep(const ExhibitInput& input) {
 }
 
 Tables make_batch_gains(const ExhibitInput& input) {
-  const std::vector<Runs> series = series_of(chosen(input.runs, any_speed));
+  const std::vector<Runs> series = batch_series(chosen(input.runs, any_speed));
   if (series.empty()) return {};
   const Runs runs = flat(series);
   Heads heads = heads_of(input.data, runs, {"model", "machine", "executor", "batch"});

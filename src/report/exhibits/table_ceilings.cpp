@@ -4,8 +4,6 @@
 #include <array>
 #include <set>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 

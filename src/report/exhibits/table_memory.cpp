@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "lab/memory_ledger.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
@@ -60,13 +58,12 @@ std::optional<Ledger> ledger_of(const Data& data, const RunView& run) {
   return ledger;
 }
 
-bool any_run(const RunView& run) { return !is_training(run); }
-
 }  // namespace
 
 Tables make_memory(const ExhibitInput& input) {
-  Runs runs = chosen(input.runs, any_run);
-  std::erase_if(runs, [&](const RunView* run) { return !ledger_of(input.data, *run); });
+  const Runs runs = chosen(input.runs, [&](const RunView& run) {
+    return !is_training(run) && ledger_of(input.data, run).has_value();
+  });
   if (runs.empty()) return {};
   const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
   Table table = begin_table(input, "", "Memory by owner", heads);
@@ -110,7 +107,7 @@ Tables make_memory(const ExhibitInput& input) {
     }
     row.push_back(ledger.total ? megabytes(*ledger.total)
                                : missing(table, "the total was not measured"));
-    if (ledger.total && !planned && run->run.executor.device != "cpu") {
+    if (ledger.total && !planned && on_gpu(*run)) {
       row.back().notes.push_back(
           note_index(table, "what the peer's allocator holds, without the driver's context"));
     }

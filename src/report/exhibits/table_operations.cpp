@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "lab/profile/tables.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
@@ -28,16 +27,16 @@ std::optional<double> iteration_seconds(const RunView& run) {
 
 // Runs with steps; of the same work by the same executor the profile, or the others.
 Runs with_steps(const Data& data, const Runs& all, bool profiles) {
-  Runs runs = chosen(all, may_have_steps);
-  const Runs candidates = runs;
-  std::erase_if(runs, [&](const RunView* run) {
-    if (data.store().steps(run->run.id).empty()) return true;
-    return is_profile(*run) != profiles &&
-           std::any_of(candidates.begin(), candidates.end(), [&](const RunView* other) {
-             return is_profile(*other) == profiles && same_place(*run, *other) &&
-                    run->run.work == other->run.work;
-           });
+  const Runs found = chosen(all, [&](const RunView& run) {
+    return may_have_steps(run) && !data.store().steps(run.run.id).empty();
   });
+  Runs runs;
+  for (const Runs& alike : grouped(found, {"command"})) {
+    const Runs better =
+        only(alike, [&](const RunView& run) { return is_profile(run) == profiles; });
+    const Runs& kept = better.empty() ? alike : better;
+    runs.insert(runs.end(), kept.begin(), kept.end());
+  }
   return runs;
 }
 
@@ -72,7 +71,8 @@ Groups groups_of(const Data& data, const RunView& run) {
 }
 
 Table operations_table(const ExhibitInput& input, const std::string& part, const Runs& runs) {
-  const Heads heads = heads_of(input.data, runs, {}, {"executor", "machine", "threads", "command"});
+  const Heads heads = heads_of(input.data, runs, {}, executor_fields());
+  const Names executors(input.data, runs, work_fields());
   Table table = begin_table(input, part, "Time by operation", heads);
   // The fields that differ cannot be columns here: all runs of the table did the same work.
   table.columns = {
@@ -87,14 +87,13 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
     for (const auto& [name, seconds] : all.back().seconds) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
-    const std::string executor = executor_name(input.data, *run);
+    const std::string executor = executors.of(*run);
     table.columns.push_back({executor, "ms", true, "Time in an iteration by " + executor});
   }
   for (std::size_t i = 1; i < runs.size(); ++i) {
-    table.columns.push_back(
-        {"speed-up of " + executor_name(input.data, *runs[i]), "x", true,
-         fmt::format("Time by {} over time by {}", executor_name(input.data, *runs[0]),
-                     executor_name(input.data, *runs[i]))});
+    table.columns.push_back({"speed-up of " + executors.of(*runs[i]), "x", true,
+                             fmt::format("Time by {} over time by {}", executors.of(*runs[0]),
+                                         executors.of(*runs[i]))});
   }
   std::stable_sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return place_of(a) < place_of(b);
@@ -231,49 +230,26 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
 Tables make_operations(const ExhibitInput& input) {
   // Watching costs time: where iterations were also measured without a profile, those count.
   const Runs runs = with_steps(input.data, input.runs, false);
-  std::vector<Runs> groups;
-  for (const RunView* run : runs) {
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const Runs& group) {
-      return group.front()->run.work == run->run.work;
-    });
-    if (found == groups.end()) {
-      groups.push_back({run});
-    } else {
-      found->push_back(run);
-    }
-  }
-  Runs firsts;
-  for (const Runs& group : groups) firsts.push_back(group.front());
-  const Heads heads =
-      heads_of(input.data, firsts, {"model"}, {"executor", "machine", "threads", "command"});
+  const std::vector<Runs> groups = grouped(runs, executor_fields());
+  const Names names(input.data, runs, executor_fields(), {"model"});
   Tables tables;
   for (const Runs& group : groups) {
-    const std::string part =
-        groups.size() > 1 ? name_of(input.data, heads, *group.front()) : std::string();
-    tables.push_back(operations_table(input, part, group));
+    tables.push_back(operations_table(
+        input, groups.size() > 1 ? names.of(*group.front()) : std::string(), group));
   }
   return tables;
 }
 
 Tables make_op_breakdown(const ExhibitInput& input) {
   Runs runs = with_steps(input.data, input.runs, true);
-  const bool profiled =
-      std::any_of(runs.begin(), runs.end(), [](const RunView* run) { return is_profile(*run); });
-  const Runs all = runs;
-  std::erase_if(runs, [&](const RunView* run) {
-    if (profiled) return !is_profile(*run);
-    // Without profiles one table for each network and executor is enough: that of the largest
-    // batch.
-    return std::any_of(all.begin(), all.end(), [&](const RunView* other) {
-      return same_place(*run, *other) && network_name(*run) == network_name(*other) &&
-             run->run.work.batch < other->run.work.batch;
-    });
-  });
-  const Heads heads = heads_of(input.data, runs, {"model", "executor"});
+  const Runs profiles = only(runs, is_profile);
+  // Without profiles one table for each configuration is enough: that of the largest batch.
+  runs = profiles.empty() ? largest_batches(runs) : profiles;
+  const Names names(input.data, runs, {}, {"model", "executor"});
   Tables tables;
   for (const RunView* run : runs) {
-    const std::string part = runs.size() > 1 ? name_of(input.data, heads, *run) : std::string();
-    tables.push_back(breakdown_table(input, part, *run));
+    tables.push_back(
+        breakdown_table(input, runs.size() > 1 ? names.of(*run) : std::string(), *run));
   }
   return tables;
 }

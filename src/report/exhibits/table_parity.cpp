@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
-#include "base/text.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
@@ -24,7 +22,7 @@ std::optional<Table> peers_table(const ExhibitInput& input) {
   Table table = begin_table(input, "peers", "Parity", heads);
   table.caption +=
       " Peers get the engine's initial weights and batch, and their losses of the first steps are "
-      "held against the engine's before anything is measured.";
+      "compared with the engine's before anything is measured.";
   table.columns.push_back({"largest difference", "", true, "Relative, of all losses compared"});
   table.columns.push_back({"same", "", false, "Whether the difference is within what is allowed"});
   table.columns.push_back({"evidence", "", false, "What was compared"});
@@ -61,11 +59,8 @@ std::vector<Runs> alike(const Runs& runs) {
 }
 
 std::optional<double> last_accuracy(const RunView& run) {
-  std::optional<double> last;
-  for (const EpochRecord& epoch : run.epochs) {
-    if (epoch.test_accuracy) last = epoch.test_accuracy;
-  }
-  return last;
+  const EpochRecord* last = last_tested(run);
+  return last == nullptr ? std::nullopt : last->test_accuracy;
 }
 
 // The loss of the very first step where all of the group tell theirs, else the first epoch's mean.
@@ -75,8 +70,7 @@ double first_loss(const RunView& run, bool of_step) {
 
 std::optional<Table> trainings_table(const ExhibitInput& input) {
   const std::vector<Runs> groups = alike(chosen(input.runs, has_epochs));
-  Runs runs;
-  for (const Runs& group : groups) runs.insert(runs.end(), group.begin(), group.end());
+  const Runs runs = flat(groups);
   if (runs.empty()) return std::nullopt;
   const Heads heads = heads_of(input.data, runs, {"model", "machine", "executor"});
   Table table = begin_table(input, "trainings", "Parity", heads);
@@ -108,9 +102,7 @@ std::optional<Table> trainings_table(const ExhibitInput& input) {
       row.back().text = number_text(loss, 6);
       row.push_back(run == &first ? words("–")
                                   : number(100.0 * std::abs(loss - other) / std::abs(other), both));
-      const double final_loss = run->epochs.back().train_loss;
-      row.push_back(std::isfinite(final_loss) ? number(final_loss, id)
-                                              : missing(table, "the loss is not a number"));
+      row.push_back(loss_cell(table, *run));
       const auto accuracy = last_accuracy(*run), reference = last_accuracy(first);
       row.push_back(number_cell(table, accuracy, 100.0, *run, "the network was not tested"));
       if (accuracy) mark_as(input.data, table, row.back(), *run, Marks::accuracy);

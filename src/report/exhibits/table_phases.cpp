@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "lab/stats/summary.h"
 #include "lab/step_times.h"
 #include "report/exhibits/makers.h"
@@ -73,27 +72,13 @@ std::int64_t iterations_of(const RunView& run) {
   return iterations;
 }
 
-const RunView* training_like(const RunView& run, const Runs& runs) {
-  const auto found = std::find_if(runs.begin(), runs.end(), [&](const RunView* other) {
-    return is_training(*other) && same_place(*other, run) && same_network(*other, run);
-  });
-  return found == runs.end() ? nullptr : *found;
-}
-
 }  // namespace
 
 Tables make_phases(const ExhibitInput& input) {
-  Runs runs = chosen(input.runs, any_training);
-  const Runs all = runs;
   // The total of a training stands in the row of the iterations that were measured apart.
-  std::erase_if(runs, [&](const RunView* run) {
-    return is_training(*run) && std::any_of(all.begin(), all.end(), [&](const RunView* other) {
-             return is_measured(*other) && same_place(*run, *other) && same_network(*run, *other);
-           });
-  });
+  const Runs all = chosen(input.runs, any_training), runs = without_trainings(all);
   if (runs.empty()) return {};
-  const Heads heads =
-      heads_of(input.data, runs, {"model", "batch", "machine", "executor"}, {"learning_rate"});
+  const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
   Table table = begin_table(input, "", "Times of training and its phases", heads);
   table.caption += fmt::format(
       " The iteration is the median of those that run as a whole, with its 95% interval ({}). "
@@ -101,6 +86,7 @@ Tables make_phases(const ExhibitInput& input) {
       "are medians of iterations with a clock between them, which takes time itself: they need not "
       "add up to the iteration.",
       samples_text(runs));
+  const Trainings trainings(input.data, only(all, is_training));
   const bool total = std::any_of(
       all.begin(), all.end(), [](const RunView* run) { return total_seconds(*run).has_value(); });
   if (total) {
@@ -115,21 +101,17 @@ Tables make_phases(const ExhibitInput& input) {
   for (const RunView* run : runs) {
     std::vector<Cell> row = begin_row(input.data, heads, *run);
     if (total) {
-      const RunView* training = is_training(*run) ? run : training_like(*run, all);
-      const auto seconds = training != nullptr ? total_seconds(*training) : std::nullopt;
+      const Trainings::Found training = trainings.of(*run);
+      const auto seconds = training.run != nullptr ? total_seconds(*training.run) : std::nullopt;
       const std::string why = "no training of this network by this executor is shown";
-      row.push_back(number_cell(table, seconds, 1.0, training != nullptr ? *training : *run, why));
-      if (training != nullptr && training != run) {
+      row.push_back(
+          number_cell(table, seconds, 1.0, training.run != nullptr ? *training.run : *run, why));
+      if (seconds && training.run != run) {
         row.back().notes.push_back(note_index(
-            table,
-            fmt::format("of the training on {} ({} samples), another run than the phases",
-                        training->run.work.data, count_text(training->run.work.data_samples))));
+            table, fmt::format("of another run than the phases: training, {}", training.name)));
       }
-      if (seconds) {
-        row.push_back(count_cell(iterations_of(*training), {training->run.id}));
-      } else {
-        row.push_back(missing(table, why));
-      }
+      row.push_back(seconds ? count_cell(iterations_of(*training.run), {training.run->run.id})
+                            : missing(table, why));
     }
     row.push_back(interval(1e3 * run->seconds->value, 1e3 * run->seconds->low,
                            1e3 * run->seconds->high, {run->run.id}));
@@ -156,7 +138,7 @@ Tables make_breakdown(const ExhibitInput& input) {
        {"runtime", "breakdown_runtime_seconds", "Calls of the device's runtime"},
        {"data", "breakdown_data_seconds", "Waiting for the loader"},
        {"CPU", "breakdown_cpu_seconds", "The host's own work"},
-       {"idle", "breakdown_idle_seconds", "Nobody works"}}};
+       {"idle", "breakdown_idle_seconds", "Neither host nor device works"}}};
   const Runs runs = chosen(input.runs, [](const RunView& run) {
     return number_of(run, "breakdown_kernel_seconds").has_value();
   });

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
@@ -46,8 +45,6 @@ constexpr std::array<Sensor, 6> kHeat = {
      {"clock min", "MHz", "cpu_mhz", "gpu_sm_mhz", Of::low, "Lowest reading"},
      {"power", "W", nullptr, "gpu_power_watts", Of::mean, "Mean, of the board"},
      {"power max", "W", nullptr, "gpu_power_watts", Of::high, "Highest reading"}}};
-
-bool on_gpu(const RunView& run) { return run.run.executor.device != "cpu"; }
 
 // What the run noted on the sensor: "cpu cpu_temperature_celsius: no thermometer; …".
 std::string why_missing(const RunView& run, const char* sensor) {
@@ -91,10 +88,9 @@ void add_columns(Table& table, const std::array<Sensor, count>& sensors) {
 }  // namespace
 
 Tables make_resources(const ExhibitInput& input) {
-  Runs runs = chosen(input.runs, [](const RunView& run) { return !is_profile(run); });
-  std::erase_if(runs, [&](const RunView* run) {
-    return !input.data.sensor(*run, "cpu_utilisation_percent") &&
-           !input.data.sensor(*run, "gpu_utilisation_percent");
+  const Runs runs = chosen(input.runs, [&](const RunView& run) {
+    return !is_profile(run) && (input.data.sensor(run, "cpu_utilisation_percent") ||
+                                input.data.sensor(run, "gpu_utilisation_percent"));
   });
   if (runs.empty()) return {};
   const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
@@ -133,7 +129,7 @@ Tables make_resources(const ExhibitInput& input) {
                               "no device told its energy during this run, or it was too short"));
     heat.rows.push_back(std::move(row));
   }
-  if (std::none_of(runs.begin(), runs.end(), [](const RunView* run) { return on_gpu(*run); })) {
+  if (only(runs, on_gpu).empty()) {
     drop_missing_columns(use, {"GPU", "GPU max", "memory controller", "memory controller max"});
     drop_missing_columns(heat, {"device"});
   }

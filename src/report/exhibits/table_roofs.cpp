@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
@@ -13,7 +12,7 @@ namespace {
 
 bool any_speed(const RunView& run) { return run.flops_per_second && !is_profile(run); }
 
-// The unit of the compute roof that most FLOPs of the run are held against.
+// The compute roof of most FLOPs of the run.
 const ComputeRoof* compute_roof(const Data& data, const RunView& run, const Roofs& roofs) {
   std::map<std::string, double> flops;
   for (const StepTime& step : data.store().steps(run.run.id)) {
@@ -117,16 +116,10 @@ Tables make_efficiency(const ExhibitInput& input) {
 }
 
 Tables make_bounds(const ExhibitInput& input) {
-  Runs runs = chosen(input.runs, has_shares);
-  std::erase_if(runs, [&](const RunView* run) { return !shares_of(input.data, *run); });
   // Watching costs time: where iterations were also measured without a profile, those count.
-  const Runs all = runs;
-  std::erase_if(runs, [&](const RunView* run) {
-    return is_profile(*run) && std::any_of(all.begin(), all.end(), [&](const RunView* other) {
-             return !is_profile(*other) && same_place(*run, *other) &&
-                    run->run.work == other->run.work;
-           });
-  });
+  const Runs runs = without_profiles(chosen(input.runs, [&](const RunView& run) {
+    return has_shares(run) && shares_of(input.data, run).has_value();
+  }));
   if (runs.empty()) return {};
   const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
   Table table = begin_table(input, "", "What bounds each network", heads);

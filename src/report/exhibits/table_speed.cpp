@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "lab/stats/summary.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
@@ -21,66 +19,33 @@ bool has_samples(const RunView& run) {
   return run.seconds && !is_training(run) && !is_profile(run);
 }
 
-const EpochRecord* last_tested(const RunView& run) {
-  const EpochRecord* last = nullptr;
-  for (const EpochRecord& epoch : run.epochs) {
-    if (epoch.test_accuracy) last = &epoch;
-  }
-  return last;
-}
+bool is_tested(const RunView& run) { return is_training(run) && last_tested(run) != nullptr; }
 
-// The training whose accuracy belongs to what was measured: the same network at the same batch, by
-// the same executor on the same machine; with the same optimizer if there is one, of several the
-// newest.
-const RunView* training_of(const RunView& measured, const Runs& runs) {
-  const RunView* best = nullptr;
-  for (const RunView* run : runs) {
-    if (!is_training(*run) || last_tested(*run) == nullptr) continue;
-    if (!same_place(*run, measured) || !same_network(*run, measured)) continue;
-    const auto fits = [&](const RunView& one) {
-      return one.run.work.optimizer == measured.run.work.optimizer;
-    };
-    if (best == nullptr || fits(*run) || !fits(*best)) best = run;
-  }
-  return best;
-}
-
-Cell accuracy_cell(const Data& data, Table& table, const RunView& row, const RunView* training) {
-  if (training == nullptr) {
+// Of the run itself, or of the training that its steps belong to.
+Cell accuracy_cell(const Data& data, Table& table, const RunView& run,
+                   const Trainings::Found& training) {
+  if (training.run == nullptr) {
     return missing(table, "no training of this network at this batch by this executor is shown");
   }
-  const EpochRecord& last = *last_tested(*training);
-  Cell cell = number(100.0 * *last.test_accuracy, {training->run.id});
-  mark_as(data, table, cell, *training, Marks::accuracy);
-  if (training == &row) return cell;
-  const Work& work = training->run.work;
+  const EpochRecord& last = *last_tested(*training.run);
+  Cell cell = number(100.0 * *last.test_accuracy, {training.run->run.id});
+  mark_as(data, table, cell, *training.run, Marks::accuracy);
   // One row must not mix two runs without saying so.
-  const bool full = work.variant.find("full batch") != std::string::npos;
-  cell.notes.push_back(note_index(
-      table,
-      fmt::format("accuracy of another run: {} {} of training on {} ({} samples) with {}, learning "
-                  "rate {}",
-                  last.epoch,
-                  full              ? "iterations"
-                  : last.epoch == 1 ? "epoch"
-                                    : "epochs",
-                  work.data, count_text(work.data_samples), work.optimizer,
-                  training->learning_rate ? fmt::format("{:.6g}", *training->learning_rate)
-                                          : std::string("n/a"))));
+  if (training.run != &run) {
+    const bool full = training.run->run.work.full_batch;
+    const char* passes = full ? "iterations" : last.epoch == 1 ? "epoch" : "epochs";
+    cell.notes.push_back(
+        note_index(table, fmt::format("accuracy of another run: {} {} of training, {}", last.epoch,
+                                      passes, training.name)));
+  }
   return cell;
 }
 
 }  // namespace
 
 Tables make_throughput(const ExhibitInput& input) {
-  Runs runs = chosen(input.runs, any_speed);
-  const Runs all = runs;
-  // A training whose speed was measured better is there for its accuracy alone.
-  std::erase_if(runs, [&](const RunView* run) {
-    return is_training(*run) && std::any_of(all.begin(), all.end(), [&](const RunView* other) {
-             return is_measured(*other) && same_place(*run, *other) && same_network(*run, *other);
-           });
-  });
+  // A training whose steps were measured better is there for its accuracy alone.
+  const Runs all = chosen(input.runs, any_speed), runs = without_trainings(all);
   if (runs.empty()) return {};
   const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
   Table table = begin_table(input, "", "Throughput by network and executor", heads);
@@ -90,8 +55,9 @@ Tables make_throughput(const ExhibitInput& input) {
       "are queued, as in training, count for the throughput, and iterations that are waited for "
       "one by one for the time of one.",
       samples_text(runs));
-  const bool trained = std::any_of(all.begin(), all.end(),
-                                   [](const RunView* run) { return last_tested(*run) != nullptr; });
+  const Runs tested = only(all, is_tested);
+  const bool trained = !tested.empty();
+  const Trainings trainings(input.data, tested);
   table.columns.push_back({"throughput", "img/s", true, "Samples a second, median and interval"});
   table.columns.push_back({"iteration", "ms", true, "Median wall time of one iteration"});
   if (trained) {
@@ -106,10 +72,7 @@ Tables make_throughput(const ExhibitInput& input) {
     std::vector<Cell> row = begin_row(input.data, heads, *run);
     row.push_back(rate_cell(input.data, table, *run));
     row.push_back(milliseconds_cell(table, *run));
-    if (trained) {
-      const bool own = is_training(*run) && last_tested(*run) != nullptr;
-      row.push_back(accuracy_cell(input.data, table, *run, own ? run : training_of(*run, all)));
-    }
+    if (trained) row.push_back(accuracy_cell(input.data, table, *run, trainings.of(*run)));
     row.push_back(flops_cell(table, *run, 1e-9));
     row.push_back(efficiency_cell(input.data, table, *run));
     row.push_back(bound_cell(input.data, table, *run));
@@ -171,7 +134,7 @@ Tables make_inference(const ExhibitInput& input) {
   const Runs runs = chosen(input.runs, is_inference);
   if (runs.empty()) return {};
   const Heads heads =
-      heads_of(input.data, runs, {"model", "batch", "machine", "executor"}, {"kind", "optimizer"});
+      heads_of(input.data, runs, {"model", "batch", "machine", "executor"}, {"kind"});
   Table table = begin_table(input, "", "Latency and throughput of inference", heads);
   table.caption += fmt::format(
       " From pixels on the device to logits, batch norms folded into the weights; no start-up is "

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/analysis/places.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
@@ -11,22 +12,6 @@ namespace ridgeline::report {
 namespace {
 
 bool any_speed(const RunView& run) { return run.seconds.has_value() && !is_profile(run); }
-
-// Groups of the same work, in the order of the runs.
-std::vector<Runs> alike(const Runs& runs) {
-  std::vector<Runs> groups;
-  for (const RunView* run : runs) {
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const Runs& group) {
-      return comparable(*group.front(), *run);
-    });
-    if (found == groups.end()) {
-      groups.push_back({run});
-    } else {
-      found->push_back(run);
-    }
-  }
-  return groups;
-}
 
 bool same_device(const RunView& a, const RunView& b) {
   return a.machine == b.machine && a.run.executor.device == b.run.executor.device;
@@ -40,11 +25,12 @@ bool worth_showing(const Runs& group, std::size_t a, std::size_t b) {
   return same_device(x, y) || x.run.executor.backend == y.run.executor.backend;
 }
 
-std::vector<Cell> row_of(const Data& data, Table& table, const Heads& heads, const Ratio& ratio) {
+std::vector<Cell> row_of(const Data& data, Table& table, const Heads& heads, const Names& names,
+                         const Ratio& ratio) {
   const RunView &fast = *ratio.of, &slow = *ratio.than;
   std::vector<Cell> row = begin_row(data, heads, fast);
-  row.push_back(words(executor_name(data, fast)));
-  row.push_back(words(executor_name(data, slow)));
+  row.push_back(words(names.of(fast)));
+  row.push_back(words(names.of(slow)));
   row.push_back(milliseconds_cell(table, fast));
   row.push_back(milliseconds_cell(table, slow));
   Cell cell = interval(ratio.speedup, ratio.low, ratio.high, {fast.run.id, slow.run.id});
@@ -67,23 +53,25 @@ std::vector<Cell> row_of(const Data& data, Table& table, const Heads& heads, con
 
 Tables make_speedups(const ExhibitInput& input) {
   const Runs runs = chosen(input.runs, any_speed);
-  std::vector<Runs> groups = alike(runs);
+  const std::vector<Runs> groups = by_work(runs);
   Runs alone, compared;
   for (const Runs& group : groups) {
     Runs& place = group.size() < 2 ? alone : compared;
     place.insert(place.end(), group.begin(), group.end());
   }
   if (compared.empty()) return {};
-  const Heads heads = heads_of(input.data, compared, {"model", "batch"},
-                               {"executor", "machine", "threads", "precision"});
+  FieldNames of_work = work_fields();
+  of_work.push_back("command");
+  const Heads heads = heads_of(input.data, compared, {"model", "batch"}, fields_without(of_work));
+  const Names names(input.data, compared, of_work);
   Table table = begin_table(input, "", "Speed-ups between executors that did the same work", heads);
   table.caption += fmt::format(
-      " Time of B over that of A, with its 99% interval; above 1, A is faster. Only runs of the "
-      "same work stand in a row: network, batch, precision, optimizer, data and normalisation are "
-      "equal. A verdict needs a difference of more than 2% that the interval shows; {}.",
+      " Time of B over that of A, with its 99% interval; above 1, A is faster. Only runs that did "
+      "the same work stand in a row. A verdict needs a difference of more than 2% that the "
+      "interval shows; {}.",
       samples_text(compared));
   table.columns.push_back({"A", "", false, "The one that is judged"});
-  table.columns.push_back({"B", "", false, "The one that it is held against"});
+  table.columns.push_back({"B", "", false, "The one that it is compared with"});
   table.columns.push_back({"A", "ms", true, "Median iteration of A, waited for"});
   table.columns.push_back({"B", "ms", true, "Median iteration of B, waited for"});
   table.columns.push_back({"speed-up", "x", true, "Time of B over time of A"});
@@ -94,18 +82,18 @@ Tables make_speedups(const ExhibitInput& input) {
       for (std::size_t b = a + 1; b < group.size(); ++b) {
         if (!worth_showing(group, a, b)) continue;
         const RunView *of = group[b], *than = group[a];
-        // A peer is what the engine is held against.
+        // The engine is compared with a peer, not a peer with the engine.
         if (is_peer(*of) && !is_peer(*than) && same_device(*of, *than)) std::swap(of, than);
         const std::optional<Ratio> ratio = ratios.of(*of, *than);
-        if (ratio) table.rows.push_back(row_of(input.data, table, heads, *ratio));
+        if (ratio) table.rows.push_back(row_of(input.data, table, heads, names, *ratio));
       }
     }
   }
   if (table.rows.empty()) return {};
   if (!alone.empty()) {
-    const Heads names = heads_of(input.data, alone, {"model", "batch", "executor"});
+    const Names others(input.data, alone, {}, {"model", "batch", "executor"});
     std::vector<std::string> list;
-    for (const RunView* run : alone) list.push_back(name_of(input.data, names, *run));
+    for (const RunView* run : alone) list.push_back(others.of(*run));
     const std::size_t most = 5, count = list.size();
     if (count > most) list.resize(most);
     (void)note_index(

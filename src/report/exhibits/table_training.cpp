@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
@@ -15,16 +13,12 @@ namespace {
 
 bool has_epochs(const RunView& run) { return !run.epochs.empty(); }
 
-bool full_batch(const RunView& run) {
-  return run.run.work.variant.find("full batch") != std::string::npos;
-}
-
 double first_step(const RunView& run) { return number_of(run, "first_step_seconds").value_or(0.0); }
 
 // Seconds of one pass over the data. With full batches a record holds several.
 double pass_seconds(const RunView& run, const EpochRecord& epoch) {
   const auto samples = static_cast<double>(epoch.samples);
-  if (!full_batch(run) || samples <= 0.0) return epoch.seconds;
+  if (!run.run.work.full_batch || samples <= 0.0) return epoch.seconds;
   return epoch.seconds * static_cast<double>(run.run.work.data_samples) / samples;
 }
 
@@ -50,15 +44,15 @@ Accuracies accuracies_of(const RunView& run) {
 
 const char* const kUntested = "the network was not tested";
 
-// Accuracies that trainings were asked for; else levels that somebody may want, of those that at
-// least one training reached the highest three.
+// Accuracies that trainings were asked for; else common levels, of those that at least one training
+// reached the highest three.
 std::vector<double> levels_of(const Runs& runs) {
   static constexpr std::array<double, 15> kLevels = {0.2, 0.3,  0.4,  0.5,  0.6,  0.7,   0.8, 0.85,
                                                      0.9, 0.93, 0.95, 0.97, 0.98, 0.985, 0.99};
   std::set<double> asked;
   double best = 0.0;
   for (const RunView* run : runs) {
-    if (const auto target = number_of(*run, "target_accuracy")) asked.insert(*target);
+    if (const auto target = run->run.work.target_accuracy) asked.insert(*target);
     best = std::max(best, accuracies_of(*run).best.value_or(0.0));
   }
   std::vector<double> levels(asked.begin(), asked.end());
@@ -87,9 +81,7 @@ std::optional<Reached> reached(const RunView& run, double level) {
 Tables make_training(const ExhibitInput& input) {
   const Runs runs = chosen(input.runs, has_epochs);
   if (runs.empty()) return {};
-  const bool gpu = std::any_of(runs.begin(), runs.end(), [](const RunView* run) {
-    return run->run.executor.device != "cpu";
-  });
+  const bool gpu = !only(runs, on_gpu).empty();
   const Heads heads = heads_of(input.data, runs, {"model", "machine", "executor"});
   Table table = begin_table(input, "", "Training", heads);
   table.caption += fmt::format(
@@ -119,7 +111,7 @@ Tables make_training(const ExhibitInput& input) {
     const std::vector<RunId> id = {run->run.id};
     row.push_back(count_cell(run->epochs.back().epoch, id));
     // With full batches the first epoch is the first step.
-    row.push_back(number(full_batch(*run) && first_step(*run) > 0.0
+    row.push_back(number(run->run.work.full_batch && first_step(*run) > 0.0
                              ? first_step(*run)
                              : run->epochs.front().seconds + first_step(*run),
                          id));
@@ -135,9 +127,7 @@ Tables make_training(const ExhibitInput& input) {
     row.push_back(rate_cell(input.data, table, *run));
     row.push_back(seconds > 0.0 ? number(100.0 * waited / seconds, id)
                                 : missing(table, "no time but that of the first step"));
-    const double loss = run->epochs.back().train_loss;
-    row.push_back(std::isfinite(loss) ? number(loss, id)
-                                      : missing(table, "the loss is not a number"));
+    row.push_back(loss_cell(table, *run));
     const Accuracies accuracies = accuracies_of(*run);
     row.push_back(number_cell(table, accuracies.last, 100.0, *run, kUntested));
     if (accuracies.last) mark_as(input.data, table, row.back(), *run, Marks::accuracy);
@@ -146,9 +136,8 @@ Tables make_training(const ExhibitInput& input) {
                               "the memory of the process was not measured"));
     if (gpu) {
       row.push_back(number_cell(table, input.data.device_memory_bytes(*run), 1e-6, *run,
-                                run->run.executor.device == "cpu"
-                                    ? "it ran on a processor: there is no such memory"
-                                    : "the memory of the device was not measured"));
+                                on_gpu(*run) ? "the memory of the device was not measured"
+                                             : "it ran on a processor: there is no such memory"));
     }
     table.rows.push_back(std::move(row));
   }
@@ -156,8 +145,8 @@ Tables make_training(const ExhibitInput& input) {
 }
 
 Tables make_targets(const ExhibitInput& input) {
-  Runs runs = chosen(input.runs, has_epochs);
-  std::erase_if(runs, [](const RunView* run) { return !accuracies_of(*run).best; });
+  const Runs runs =
+      chosen(input.runs, [](const RunView& run) { return accuracies_of(run).best.has_value(); });
   const std::vector<double> levels = levels_of(runs);
   if (runs.empty() || levels.empty()) return {};
   const Heads heads = heads_of(input.data, runs, {"model", "machine", "executor"});

@@ -7,85 +7,104 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/exhibits/makers.h"
-#include "report/exhibits/network_work.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
 namespace {
 
-bool any_run(const RunView&) { return true; }
+// What decides how much a network computes.
+const FieldNames kNetwork = {"model", "settings", "image", "classes", "freeze"};
 
-// The batch that most runs of the network have; of several the largest.
-std::int64_t usual_batch(const Runs& runs, const RunView& of) {
+// The batch that most of the runs have; of several the largest.
+std::int64_t usual_batch(const Runs& runs) {
   std::map<std::int64_t, int> counts;
-  for (const RunView* run : runs) {
-    if (network_name(*run) == network_name(of) && run->run.work.image == of.run.work.image) {
-      ++counts[run->run.work.batch];
-    }
-  }
-  std::int64_t usual = 1;
-  int most = 0;
-  for (const auto& [batch, count] : counts) {
-    if (count < most) continue;
-    usual = batch;
-    most = count;
-  }
-  return usual;
+  for (const RunView* run : runs) ++counts[run->run.work.batch];
+  return std::max_element(counts.rbegin(), counts.rend(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
-// One run for each network, input and number of classes.
-Runs networks_of(const Runs& runs) {
-  Runs networks;
-  for (const RunView* run : runs) {
-    const bool known = std::any_of(networks.begin(), networks.end(), [&](const RunView* other) {
-      return network_name(*other) == network_name(*run) &&
-             other->run.work.image == run->run.work.image &&
-             other->run.work.classes == run->run.work.classes;
-    });
-    if (!known) networks.push_back(run);
-  }
-  return networks;
+bool trains(const RunView& run) { return run.run.work.kind == "training"; }
+
+// The run that shows best what its network asks for: by the engine, whose plan is known, a whole
+// step in fp32 that computes nothing twice, at the usual batch.
+const RunView& best_of(const Runs& runs) {
+  const std::int64_t usual = usual_batch(runs);
+  const auto merit = [&](const RunView* run) {
+    return std::tuple(!is_peer(*run), number_of(*run, "forward_macs").has_value(), trains(*run),
+                      run->run.work.precision == "fp32", !run->run.executor.recompute,
+                      run->run.work.batch == usual);
+  };
+  return **std::max_element(runs.begin(), runs.end(), [&](const RunView* a, const RunView* b) {
+    return merit(a) < merit(b);
+  });
 }
 
-// The bytes that the plan of the run itself moves for each sample, and its FLOPs for each byte.
-std::optional<double> measured_intensity(const RunView& run) {
+std::optional<double> plan_bytes(const RunView& run) {
   const auto read = number_of(run, "plan_bytes_read"),
-             written = number_of(run, "plan_bytes_written"),
-             flops = number_of(run, is_inference(run) ? "forward_flops" : "training_flops");
-  if (!read || !written || !flops || *read + *written <= 0.0) return std::nullopt;
-  return *flops / (*read + *written);
+             written = number_of(run, "plan_bytes_written");
+  if (!read || !written || *read + *written <= 0.0) return std::nullopt;
+  return *read + *written;
 }
 
-bool has_plan(const RunView& run) {
-  return measured_intensity(run).has_value() && !is_inference(run);
+// FLOPs for each byte that the plan of a training step moves.
+std::optional<double> intensity_of(const RunView& run) {
+  const auto flops = number_of(run, "training_flops"), bytes = plan_bytes(run);
+  if (!flops || !bytes) return std::nullopt;
+  return *flops / *bytes;
+}
+
+std::vector<Cell> complexity_row(const Data& data, Table& table, const Heads& heads,
+                                 const RunView& run, double factor) {
+  std::vector<Cell> row = begin_row(data, heads, run);
+  const double sample = 1.0 / static_cast<double>(std::max<std::int64_t>(run.run.work.batch, 1));
+  const auto add = [&](const std::optional<double>& value, double scale) {
+    row.push_back(number_cell(table, value, scale, run,
+                              trains(run) ? "not stored with any run of this network"
+                                          : "no run of this network trains it"));
+    const auto note = run.run.notes.find("complexity");
+    if (value && note != run.run.notes.end()) {
+      row.back().notes.push_back(note_index(table, note->second));
+    }
+  };
+  const auto forward = number_of(run, "forward_flops"), training = number_of(run, "training_flops");
+  add(number_of(run, "parameters"), 1e-6);
+  add(number_of(run, "forward_macs"), factor * sample);
+  add(forward, factor * sample);
+  add(training, factor * sample);
+  add(forward && training && *forward > 0.0 ? std::optional(*training / *forward) : std::nullopt,
+      1.0);
+  row.push_back(words(run.executor()));
+  row.push_back(count_cell(run.run.work.batch, {run.run.id}));
+  add(trains(run) ? plan_bytes(run) : std::nullopt, 1e-6 * sample);
+  add(trains(run) ? intensity_of(run) : std::nullopt, 1.0);
+  return row;
 }
 
 }  // namespace
 
 Tables make_complexity(const ExhibitInput& input) {
-  const Runs runs = chosen(input.runs, any_run);
-  const Runs networks = networks_of(runs);
+  Runs networks;
+  FieldNames others = fields_without(kNetwork);
+  others.push_back("precision");
+  const Runs runs = chosen(input.runs, [](const RunView&) { return true; });
+  for (const Runs& alike : grouped(runs, others)) networks.push_back(&best_of(alike));
   if (networks.empty()) return {};
-  const Heads heads =
-      heads_of(input.data, networks, {"model", "image", "classes"},
-               {"kind", "batch", "precision", "optimizer", "learning_rate", "data", "normalisation",
-                "variant", "command", "machine", "executor", "threads"});
+  const Heads heads = heads_of(input.data, networks, {"model", "image", "classes"}, others);
   double greatest = 0.0, least = 1e12;
   for (const RunView* run : networks) {
-    const NetworkWork& work = network_work(run->run.work, usual_batch(runs, *run));
-    if (!work.error.empty()) continue;
-    greatest = std::max(greatest, work.forward_flops);
-    least = std::min(least, work.forward_flops);
+    const std::optional<double> flops = flops_of_sample(*run);
+    greatest = std::max(greatest, flops.value_or(greatest));
+    least = std::min(least, flops.value_or(least));
   }
   // Of networks that differ by orders the small ones must stay readable.
   const Scale scale = scale_of(std::min(greatest, 1e3 * least), "FLOP");
   const std::string macs = scale.unit.substr(0, scale.unit.size() - 4) + "MAC";
   Table table = begin_table(input, "", "Work of the networks", heads);
   table.caption =
-      "From the plan of a training step in fp32 on a processor: nothing is measured. MACs are "
+      "From the plan of a training step, of one sample: nothing is measured. MACs are "
       "multiply-adds, FLOPs count two for each; training is forward, both gradients and the "
-      "optimizer. Bytes are those that cross the boundaries of the plan's steps at the batch "
-      "given.";
+      "optimizer. Bytes are those that cross the boundaries of the steps of the executor's plan.";
   for (TableColumn column : std::vector<TableColumn>{
            {"parameters", "M", true, "Trainable numbers, in millions"},
            {"forward", macs, true, "Multiply-adds of one sample, from the pixels to the loss"},
@@ -93,39 +112,26 @@ Tables make_complexity(const ExhibitInput& input) {
            {"training", scale.unit, true,
             "Floating-point operations of one sample: forward, gradients, optimizer"},
            {"training / forward", "", true, "How much more work training is than inference"},
+           {"plan of", "", false, "The executor whose plan moves the bytes"},
            {"batch", "", true, "At which bytes and intensity are told"},
            {"bytes", "MB", true, "Moved for one sample by training, 10^6 bytes"},
            {"intensity", "FLOP/byte", true, "FLOPs for each byte of a training step"}}) {
     table.columns.push_back(std::move(column));
   }
   for (const RunView* run : networks) {
-    std::vector<Cell> row = begin_row(input.data, heads, *run);
-    const std::int64_t batch = usual_batch(runs, *run);
-    const NetworkWork& work = network_work(run->run.work, batch);
-    if (work.error.empty()) {
-      row.push_back(number(work.parameters * 1e-6));
-      row.push_back(number(work.forward_macs * scale.factor));
-      row.push_back(number(work.forward_flops * scale.factor));
-      row.push_back(number(work.training_flops * scale.factor));
-      row.push_back(number(work.training_flops / work.forward_flops));
-      row.push_back(count_cell(batch));
-      row.push_back(number(work.bytes * 1e-6));
-      row.push_back(number(work.intensity));
-    } else {
-      while (row.size() < table.columns.size()) row.push_back(missing(table, work.error));
-    }
-    table.rows.push_back(std::move(row));
+    table.rows.push_back(complexity_row(input.data, table, heads, *run, scale.factor));
   }
   return {table};
 }
 
 Tables make_intensity(const ExhibitInput& input) {
-  const Runs runs = chosen(input.runs, has_plan);
+  const Runs runs = without_trainings(without_profiles(chosen(input.runs, [](const RunView& run) {
+    return trains(run) && intensity_of(run).has_value();
+  })));
   if (runs.empty()) return {};
   std::set<std::int64_t> batches;
   for (const RunView* run : runs) batches.insert(run->run.work.batch);
-  const Heads heads = heads_of(input.data, runs, {"model", "executor"},
-                               {"batch", "kind", "command", "data", "learning_rate", "threads"});
+  const Heads heads = heads_of(input.data, runs, {"model", "executor"}, {"batch"});
   Table table = begin_table(input, "", "Arithmetic intensity by batch", heads);
   table.caption +=
       " FLOPs of a training step for each byte that crosses the boundaries of its plan's steps. "
@@ -139,22 +145,15 @@ Tables make_intensity(const ExhibitInput& input) {
   table.columns.push_back(
       {"ridge point", "FLOP/byte", true,
        "Where the roof of the main memory meets that of computing, as measured"});
-  std::vector<const RunView*> firsts;  // of each row
-  const auto name = [&](const RunView& run) {
-    return fmt::format("{} {}", run.machine, name_of(input.data, heads, run));
-  };
-  for (const RunView* run : runs) {
-    const auto same = [&](const RunView* other) { return name(*other) == name(*run); };
-    if (std::any_of(firsts.begin(), firsts.end(), same)) continue;
-    firsts.push_back(run);
+  for (const Runs& alike : grouped(runs, {"batch"})) {
+    const RunView* run = alike.front();
     std::vector<Cell> row = begin_row(input.data, heads, *run);
     for (const std::int64_t batch : batches) {
-      const auto found = std::find_if(runs.begin(), runs.end(), [&](const RunView* other) {
-        return other->run.work.batch == batch && same(other);
+      const auto found = std::find_if(alike.begin(), alike.end(), [&](const RunView* other) {
+        return other->run.work.batch == batch;
       });
-      row.push_back(found == runs.end()
-                        ? missing(table, "not measured at this batch")
-                        : number(measured_intensity(**found).value(), {(*found)->run.id}));
+      row.push_back(found == alike.end() ? missing(table, "not measured at this batch")
+                                         : number(*intensity_of(**found), {(*found)->run.id}));
     }
     const Roofs roofs = input.data.roofs(*run);
     const std::string unit =

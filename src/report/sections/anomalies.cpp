@@ -77,7 +77,7 @@ Table flags_table(const SectionInput& input, const std::vector<Flagged>& flagged
     const RunId id = run.run.id;
     Cell number{.text = fmt::format("{}", id), .value = static_cast<double>(id), .runs = {id}};
     table.rows.push_back({std::move(number), words(input.data.machine_of(run).name),
-                          words(wording.work(run)), words(run.executor()),
+                          words(wording.work(run)), words(wording.executor(run)),
                           words(each.flag.severity), words(each.flag.name),
                           words(each.flag.evidence)});
   }

@@ -1,4 +1,4 @@
-// Runs of the same work held against each other, with verdicts, and why the widest gaps are there.
+// Runs of the same work compared, with verdicts, and why the widest gaps are there.
 
 #include <algorithm>
 #include <cmath>
@@ -84,8 +84,8 @@ Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
                    {.title = "measured"}};
   const bool machines = input.data.machines().size() > 1;
   const auto who = [&](const RunView& run) {
-    return machines ? fmt::format("{}, {}", run.executor(), input.data.machine_of(run).name)
-                    : run.executor();
+    const std::string executor = wording.executor(run);
+    return machines ? fmt::format("{}, {}", executor, input.data.machine_of(run).name) : executor;
   };
   for (const Ratio& ratio : ratios) {
     const std::vector<RunId> runs = {ratio.of->run.id, ratio.than->run.id};
@@ -119,7 +119,8 @@ std::optional<GapSide> side_of(const Data& data, const RunView& run) {
 
 // The widest gaps between sides whose steps were timed, of different kinds: one across devices of
 // each pair of places, then on one device.
-std::vector<const Ratio*> widest(const Data& data, const std::vector<Ratio>& ratios) {
+std::vector<const Ratio*> widest(const Data& data, const std::vector<Ratio>& ratios,
+                                 const Wording& wording) {
   std::vector<const Ratio*> sorted;
   for (const Ratio& ratio : ratios) {
     const auto has_steps = [](const RunView& run) {
@@ -135,7 +136,7 @@ std::vector<const Ratio*> widest(const Data& data, const std::vector<Ratio>& rat
   std::set<std::pair<std::string, std::string>> kinds;
   for (const Ratio* ratio : sorted) {
     const auto kind = [&](const RunView& run) {
-      return place_text(data, place_of(run)) + " " + run.executor();
+      return place_text(data, place_of(run)) + " " + wording.executor(run);
     };
     if (chosen.size() < kLedgers && kinds.insert({kind(*ratio->of), kind(*ratio->than)}).second) {
       chosen.push_back(ratio);
@@ -151,8 +152,8 @@ std::optional<Table> ledger_table(const Data& data, const Ratio& ratio, const Wo
   const GapLedger ledger = gap_ledger(*fast, *slow);
   const bool machines = data.machines().size() > 1;
   const auto who = [&](const RunView& run) {
-    return machines ? fmt::format("{} on {}", run.executor(), data.machine_of(run).name)
-                    : run.executor();
+    const std::string executor = wording.executor(run);
+    return machines ? fmt::format("{} on {}", executor, data.machine_of(run).name) : executor;
   };
   Table table;
   table.id = fmt::format("comparisons-gap-{}", number);
@@ -223,7 +224,7 @@ Section comparisons_section(const SectionInput& input) {
                                         pairs.size(), all)}}});
   }
   std::size_t number = 0;
-  for (const Ratio* ratio : widest(input.data, ratios)) {
+  for (const Ratio* ratio : widest(input.data, ratios, wording)) {
     if (auto table = ledger_table(input.data, *ratio, wording, number + 1)) {
       section.blocks.emplace_back(*std::move(table));
       ++number;

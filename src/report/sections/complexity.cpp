@@ -1,4 +1,4 @@
-// What the networks ask for, whoever runs them.
+// What the networks ask for, by whatever executor.
 
 #include <algorithm>
 #include <map>
@@ -14,6 +14,11 @@ namespace {
 struct Cost {
   const RunView* run = nullptr;
   double flops = 0.0;
+
+  [[nodiscard]] bool same_network(const Cost& other) const {
+    const Work &a = run->run.work, &b = other.run->run.work;
+    return a.model == b.model && a.settings == b.settings;
+  }
 };
 
 std::optional<double> sample_flops(const RunView& run) {
@@ -22,30 +27,30 @@ std::optional<double> sample_flops(const RunView& run) {
   return *flops / static_cast<double>(run.run.work.batch);
 }
 
-// "At 3x64x64, training on one sample takes from … (squeezenet1_1) to … (resnet50)."
-Sentence range_sentence(const std::string& image, const std::map<std::string, Cost>& models) {
-  if (models.size() < 2) return std::nullopt;
-  const auto less = [](const auto& a, const auto& b) { return a.second.flops < b.second.flops; };
-  const auto [least, most] = std::minmax_element(models.begin(), models.end(), less);
+// "With samples of 3x64x64, a training step of squeezenet1_1 takes … a sample, one of resnet50 …"
+Sentence range_sentence(const ImageShape& image, const std::vector<Cost>& costs) {
+  const auto less = [](const Cost& a, const Cost& b) { return a.flops < b.flops; };
+  const auto [least, most] = std::minmax_element(costs.begin(), costs.end(), less);
+  if (least->same_network(*most)) return std::nullopt;
+  Runs runs;
+  for (const Cost& cost : costs) runs.push_back(cost.run);
+  const Wording wording(runs);
   Prose text;
-  text.say(fmt::format("With samples of {}, a training step takes from {} a sample ({}) ", image,
-                       rate_words(least->second.flops, "FLOP"), least->first),
-           {least->second.run->run.id});
-  text.say(fmt::format("to {} ({})", rate_words(most->second.flops, "FLOP"), most->first),
-           {most->second.run->run.id});
-  text.say(
-      fmt::format(", {} times as many.", number_text(most->second.flops / least->second.flops)));
+  text.say(fmt::format("With samples of {}, a training step of ", image.text()));
+  text.say(fmt::format("{} takes {} a sample", wording.work(*least->run),
+                       rate_words(least->flops, "FLOP")),
+           {least->run->run.id});
+  text.say(", one of ");
+  text.say(fmt::format("{} {}", wording.work(*most->run), rate_words(most->flops, "FLOP")),
+           {most->run->run.id});
+  text.say(fmt::format(", {} times as many.", number_text(most->flops / least->flops)));
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 // A network is drawn once, however many settings of it were tried: where the steps of its plan are
-// known, and as it is without any settings.
+// known, and with the options that it has by itself.
 std::pair<bool, bool> drawn_rather(const RunView& run) {
-  return {run.run.numbers.contains("plan_steps"), run.run.work.settings.empty()};
+  return {run.run.numbers.contains("plan_steps"), settings_text(run.run.work).empty()};
 }
 
 }  // namespace
@@ -53,13 +58,20 @@ std::pair<bool, bool> drawn_rather(const RunView& run) {
 Section complexity_section(const SectionInput& input) {
   Section section = titled("complexity", "Complexity of the networks");
   const std::vector<const RunView*> runs = shown_runs(input);
-  std::map<std::string, std::map<std::string, Cost>> by_image;
+  std::map<ImageShape, std::vector<Cost>> by_image;
   std::vector<const RunView*> of_each_model;
   for (const RunView* run : runs) {
     const Work& work = run->run.work;
-    const std::string name =
-        work.settings.empty() ? work.model : fmt::format("{} ({})", work.model, work.settings);
-    if (const auto flops = sample_flops(*run)) by_image[work.image][name] = {run, *flops};
+    if (const auto flops = sample_flops(*run)) {
+      // What does not change the cost of the network is not told.
+      const Cost cost{run, *flops};
+      std::vector<Cost>& costs = by_image[work.image];
+      if (std::none_of(costs.begin(), costs.end(), [&](const Cost& known) {
+            return known.same_network(cost) && known.flops == cost.flops;
+          })) {
+        costs.push_back(cost);
+      }
+    }
     const auto known =
         std::find_if(of_each_model.begin(), of_each_model.end(),
                      [&](const RunView* r) { return r->run.work.model == work.model; });
@@ -70,7 +82,7 @@ Section complexity_section(const SectionInput& input) {
     }
   }
   std::vector<Sentence> sentences;
-  for (const auto& [image, models] : by_image) sentences.push_back(range_sentence(image, models));
+  for (const auto& [image, costs] : by_image) sentences.push_back(range_sentence(image, costs));
   add_exhibit(section, input.data, table_named("complexity"), "complexity-networks", runs);
   if (const auto text = paragraph_of(sentences)) section.blocks.emplace_back(*text);
   add_exhibit(section, input.data, figure_named("network"), "complexity-network", of_each_model);

@@ -48,7 +48,7 @@ void add_exhibit(Section& section, const Data& data, const study::Exhibit& exhib
   const auto make = [&](const auto& kinds) {
     const auto kind = std::find_if(kinds.begin(), kinds.end(),
                                    [&](const auto& each) { return each.name == exhibit.name; });
-    ensure(kind != kinds.end(), "nobody makes the {} '{}'", exhibit.figure ? "figure" : "table",
+    ensure(kind != kinds.end(), "there is no {} '{}'", exhibit.figure ? "figure" : "table",
            exhibit.name);
     for (auto& made : kind->make(input)) section.blocks.emplace_back(std::move(made));
   };

@@ -193,7 +193,8 @@ Sentence units_sentence() {
       "One multiply-add is two FLOPs; training FLOPs are counted op by op, forward and backward. "
       "kB, MB and GB are powers of ten, KiB, MiB and GiB powers of two; intensity is FLOP/byte. "
       "What was not measured is n/a, never 0. Runs are compared only when they did the same work: "
-      "model, batch, image, precision, optimizer, data and learning rate.");
+      "all that the store keeps of it is equal, from the network and its options to data, batch, "
+      "precision, optimizer, learning rate and epochs.");
   return text;
 }
 

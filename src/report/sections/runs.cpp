@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lab/store/identity_fields.h"
 #include "report/analysis/prose.h"
 #include "report/sections/sections.h"
 
@@ -22,23 +23,6 @@ std::string status_text(RunStatus status) {
       return "failed";
   }
   return "unknown";
-}
-
-std::string work_text(const Work& work) {
-  std::vector<std::string> parts = {work.model};
-  for (const std::string& part : {work.settings, fmt::format("batch {}", work.batch), work.image,
-                                  work.precision, work.optimizer, work.data, work.variant}) {
-    if (!part.empty()) parts.push_back(part);
-  }
-  if (work.kind != "training") parts.push_back(work.kind);
-  return joined(parts, ", ");
-}
-
-std::string executor_text(const Executor& executor) {
-  std::string text = fmt::format("{} on {}", executor.backend, executor.device);
-  if (executor.threads > 0) text += fmt::format(", {} threads", executor.threads);
-  if (!executor.options.empty()) text += ", " + executor.options;
-  return text;
 }
 
 Table runs_table() {
@@ -82,8 +66,8 @@ std::vector<Cell> row_of(const RunRecord& run, const std::string& machine) {
   return {std::move(id),
           words(machine),
           words(run.arguments.empty() ? run.command : command_line(run.arguments)),
-          words(work_text(run.work)),
-          words(executor_text(run.executor)),
+          words(work_text(run)),
+          words(executor_text(run)),
           Cell{},
           Cell{},
           words(status_text(run.status)),

@@ -39,7 +39,7 @@ struct SectionInput {
 [[nodiscard]] study::Exhibit table_named(std::string name);
 [[nodiscard]] study::Exhibit figure_named(std::string name);
 
-// The exhibit's tables or figures as blocks. Names that nobody makes are defects.
+// The exhibit's tables or figures as blocks. Names without a maker are defects.
 void add_exhibit(Section& section, const Data& data, const study::Exhibit& exhibit,
                  const std::string& id, const std::vector<const RunView*>& runs);
 

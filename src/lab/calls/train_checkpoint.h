@@ -7,11 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "lab/calls/listener.h"
 #include "train/checkpoint.h"
 
-namespace ridgeline::cli {
-
-class Parser;
+namespace ridgeline {
 
 struct CheckpointOptions {
   std::string weights;  // a file
@@ -19,8 +18,6 @@ struct CheckpointOptions {
   std::optional<std::int64_t> every;
   bool resume = false;
 };
-// --weights, --checkpoint, --checkpoint-every, --resume.
-void add_checkpoint_options(Parser& command, CheckpointOptions& options);
 
 class TrainCheckpoints {
  public:
@@ -29,7 +26,7 @@ class TrainCheckpoints {
 
   // Before the trainer is made: sets what concerns checkpoints, and refuses to resume with other
   // settings.
-  void configure(TrainConfig& config, const Split& data);
+  void configure(TrainConfig& config, const Split& data, CallListener& listener);
   // After it: loads the weights, or the checkpoint.
   void load(Trainer& trainer);
 
@@ -43,6 +40,9 @@ class TrainCheckpoints {
   [[nodiscard]] const std::string& story() const { return story_; }
   // The epochs that the checkpoint had already seen.
   [[nodiscard]] std::vector<EpochResult> former_epochs() const;
+  // How many epochs were done before; with full batches iterations.
+  [[nodiscard]] std::int64_t epochs_done() const;
+  [[nodiscard]] const std::string& weights() const { return options_.weights; }
 
  private:
   CheckpointOptions options_;
@@ -52,4 +52,4 @@ class TrainCheckpoints {
   bool failed_ = false;
 };
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

@@ -1,15 +1,13 @@
 #pragma once
 
-// Where results are kept: the options of all commands that measure or look at measurements.
+// Where results are kept: for all that measure or look at measurements.
 
 #include <optional>
 #include <string>
 
 #include "lab/store/store.h"
 
-namespace ridgeline::cli {
-
-class Parser;
+namespace ridgeline {
 
 struct StoreOptions {
   std::string path = "ridgeline.db";  // or "none"
@@ -17,12 +15,8 @@ struct StoreOptions {
   std::string environment_label;      // the user's name for this machine
   std::string label;                  // of the runs
   std::string study, item;            // that the runs belong to; 'study' sets them
+  std::string arguments;              // the command line, for the record
 };
-// --store: for commands that read.
-void add_store_option(Parser& command, StoreOptions& options);
-// --store, --no-store, --env-label, --label, and --study-item, which 'study' gives: for commands
-// that measure.
-void add_store_options(Parser& command, StoreOptions& options);
 
 // For commands that measure, before they begin: throws when the store could not be written. Makes
 // no file.
@@ -37,4 +31,4 @@ void check_store(const StoreOptions& options);
 [[nodiscard]] RunRecord begin_record(Store& store, const StoreOptions& options,
                                      const std::string& command);
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

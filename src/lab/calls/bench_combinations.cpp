@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "cli/bench_matrix.h"
+#include "lab/calls/bench_matrix.h"
 #include "lab/peers/peer_name.h"
 
-namespace ridgeline::cli {
+namespace ridgeline {
 namespace {
 
 std::vector<std::string> list_of(const char* option, const std::string& list) {
@@ -156,4 +156,4 @@ std::vector<Combination> combinations(const BenchAxes& axes, bool inference) {
   return all;
 }
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

@@ -1,28 +1,14 @@
-#include "cli/step_data.h"
+#include "lab/calls/step_data.h"
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "cli/output.h"
-#include "cli/parser.h"
 #include "data/catalog.h"
 #include "data/sample_reader.h"
 #include "data/synthetic.h"
 #include "train/inference_runner.h"
 #include "train/step_runner.h"
 
-namespace ridgeline::cli {
-
-void add_step_data_options(Parser& command, StepDataOptions& options) {
-  command
-      .add_option("--data", options.data,
-                  "synthetic, or data as 'train' takes it; the first samples are used")
-      ->capture_default_str();
-  command.add_option("--image", options.image, "Size of synthetic images [the model's own]")
-      ->type_name("CxHxW");
-  command
-      .add_option("--normalize", options.normalize, "unit, mnist or MEAN,DEVIATION, as in 'train'")
-      ->capture_default_str();
-}
+namespace ridgeline {
 
 Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOptions& run,
                      std::span<const PlanRequest> requests, std::int64_t samples, Device& device) {
@@ -65,25 +51,22 @@ Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOp
 }
 
 void show_plans(const StepSpec& step, const RunOptions& run, std::span<const PlanRequest> requests,
-                bool json, Device& device) {
+                CallListener& listener, Device& device) {
   if (!run.print_plan && !run.explain) return;
   for (const PlanRequest& request : requests) {
     StepRunner dry(device, request);
     const Session::PlanId plan = dry.add_training(step);
-    const std::string text = fmt::format("plan of a training step by {}\n{}\n", request.backend,
-                                         dry.session().plan(plan).text(run.explain));
-    json ? message(text) : print(text);
+    listener.plan(fmt::format("plan of a training step by {}\n{}\n", request.backend,
+                              dry.session().plan(plan).text(run.explain)));
   }
 }
 
 void show_inference_plan(const StepSpec& step, const RunOptions& run, const PlanRequest& request,
-                         bool json, Device& device) {
+                         CallListener& listener, Device& device) {
   if (!run.print_plan && !run.explain) return;
   const InferenceRunner dry(device, request, step);
-  const std::string text =
-      fmt::format("plan of an inference by {}, {} batch norms folded\n{}\n", request.backend,
-                  dry.folds().size(), dry.plan().text(run.explain));
-  json ? message(text) : print(text);
+  listener.plan(fmt::format("plan of an inference by {}, {} batch norms folded\n{}\n",
+                            request.backend, dry.folds().size(), dry.plan().text(run.explain)));
 }
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

@@ -1,27 +1,9 @@
-#include "cli/train_checkpoint.h"
+#include "lab/calls/train_checkpoint.h"
 
 #include "base/error.h"
 #include "base/text.h"
-#include "cli/output.h"
-#include "cli/parser.h"
 
-namespace ridgeline::cli {
-
-void add_checkpoint_options(Parser& command, CheckpointOptions& options) {
-  command
-      .add_option("--weights", options.weights,
-                  "Begin with the weights of a .safetensors, .pth or .pt file; a last layer for "
-                  "another number of classes begins anew")
-      ->type_name("FILE");
-  command
-      .add_option("--checkpoint", options.folder,
-                  "Save a checkpoint there after every epoch and when interrupted")
-      ->type_name("DIR");
-  command.add_option("--checkpoint-every", options.every, "Save one every N steps too")
-      ->type_name("N");
-  command.add_flag("--resume", options.resume,
-                   "Go on from the last checkpoint in the folder, bit for bit");
-}
+namespace ridgeline {
 
 TrainCheckpoints::TrainCheckpoints(const CheckpointOptions& options) : options_(options) {
   if (options.every && *options.every < 1) {
@@ -48,7 +30,7 @@ TrainCheckpoints::TrainCheckpoints(const CheckpointOptions& options) : options_(
   if (options.resume) resumed_ = read_last_checkpoint(options.folder);
 }
 
-void TrainCheckpoints::configure(TrainConfig& config, const Split& data) {
+void TrainCheckpoints::configure(TrainConfig& config, const Split& data, CallListener& listener) {
   if (!writer_) return;
   config.checkpoint_every = options_.every.value_or(0);
   config.plan.choices = std::make_shared<PlanChoices>();
@@ -66,7 +48,7 @@ void TrainCheckpoints::configure(TrainConfig& config, const Split& data) {
   }
   *config.plan.choices = resumed_->choices;
   for (const std::string& change : differences(resumed_->surroundings, surroundings_of(compared))) {
-    message(fmt::format("note: not bit for bit, {}\n", change));
+    listener.note(fmt::format("note: not bit for bit, {}", change));
   }
 }
 
@@ -108,8 +90,12 @@ std::string TrainCheckpoints::save(Trainer& trainer, const Split& data,
   }
 }
 
+std::int64_t TrainCheckpoints::epochs_done() const {
+  return resumed_ ? resumed_->progress.epoch : 0;
+}
+
 std::vector<EpochResult> TrainCheckpoints::former_epochs() const {
   return resumed_ ? resumed_->progress.result.epochs : std::vector<EpochResult>();
 }
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

@@ -4,20 +4,17 @@
 
 #include <string>
 
-#include "cli/options.h"
 #include "data/dataset.h"
+#include "lab/calls/listener.h"
+#include "lab/calls/options.h"
 
-namespace ridgeline::cli {
-
-class Parser;
+namespace ridgeline {
 
 struct StepDataOptions {
   std::string data = "synthetic";
   std::string image;  // empty: what the data has, 1x28x28 for synthetic data
   std::string normalize = "unit";
 };
-// --data, --image, --normalize.
-void add_step_data_options(Parser& command, StepDataOptions& options);
 
 // Fits the step to the images, checks the memory of all requests together, then gets at least
 // `samples` samples; bad_input when the data has fewer.
@@ -25,13 +22,12 @@ void add_step_data_options(Parser& command, StepDataOptions& options);
                                    const RunOptions& run, std::span<const PlanRequest> requests,
                                    std::int64_t samples, Device& device);
 
-// For --print-plan and --explain: the plan of the training step by each request. Goes to standard
-// error where standard output is for a JSON document.
+// For --print-plan and --explain: the plan of the training step by each request.
 void show_plans(const StepSpec& step, const RunOptions& run, std::span<const PlanRequest> requests,
-                bool json, Device& device);
+                CallListener& listener, Device& device);
 
 // The same of inference.
 void show_inference_plan(const StepSpec& step, const RunOptions& run, const PlanRequest& request,
-                         bool json, Device& device);
+                         CallListener& listener, Device& device);
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

@@ -8,14 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/store_options.h"
 #include "lab/board/run_board.h"
+#include "lab/calls/store_options.h"
+#include "lab/store/identity_fields.h"
 #include "lab/telemetry/telemetry.h"
 #include "train/trainer.h"
 
-namespace ridgeline::cli {
-
-class Parser;
+namespace ridgeline {
 
 struct TrainRecordOptions {
   StoreOptions store;
@@ -23,8 +22,6 @@ struct TrainRecordOptions {
   std::string tensorboard;             // folder of event files; empty: none
   std::int64_t tensorboard_every = 10;
 };
-// --store, --label, --env-label, --telemetry, --tensorboard.
-void add_train_record_options(Parser& command, TrainRecordOptions& options);
 // What can be checked before the data is loaded.
 void check(const TrainRecordOptions& options);
 
@@ -33,8 +30,7 @@ void check(const TrainRecordOptions& options);
 class TrainRecord {
  public:
   // Begins the run. REQUIRES: the trainer outlives the record.
-  TrainRecord(const TrainRecordOptions& options, Trainer& trainer, const Split& data,
-              const std::string& backend, const std::string& precision);
+  TrainRecord(const TrainRecordOptions& options, Trainer& trainer, const Identity& identity);
   ~TrainRecord();
 
   void add(const StepProgress& step);
@@ -72,4 +68,4 @@ class TrainRecord {
   std::string trouble_;
 };
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

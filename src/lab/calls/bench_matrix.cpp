@@ -1,4 +1,4 @@
-#include "cli/bench_matrix.h"
+#include "lab/calls/bench_matrix.h"
 
 #include <algorithm>
 #include <map>
@@ -10,46 +10,21 @@
 #include "data/catalog.h"
 #include "data/sample_reader.h"
 #include "data/synthetic.h"
+#include "lab/describe_run.h"
 #include "lab/measure/engine_step.h"
 #include "lab/measure/inference_step.h"
 #include "lab/measure/peer_step.h"
+#include "lab/network_description.h"
 
-namespace ridgeline::cli {
+namespace ridgeline {
 namespace {
 
 using DataPointer = std::shared_ptr<const Dataset>;
 
-std::string settings_text(const ModelConfig& model) {
-  std::vector<std::string> settings;
-  for (const auto& [name, value] : model.options) settings.push_back(name + "=" + value);
-  return joined(settings, ",");
-}
-
-// What changes the work beside what has a field of its own.
-std::string variant_text(const StepSpec& step, const BenchWork& work, bool crop) {
-  std::vector<std::string> variants;
-  for (const std::string& pattern : step.freeze) variants.push_back("freeze=" + pattern);
-  if (step.label_smoothing > 0.0) {
-    variants.push_back(fmt::format("label-smoothing={}", step.label_smoothing));
-  }
-  if (work.loader) variants.emplace_back("loader");
-  if (crop) variants.emplace_back("crop");
-  return joined(variants, ",");
-}
-
-std::string options_text(const BenchWork& work, const RunOptions& run) {
-  std::vector<std::string> options;
-  if (run.deterministic) options.emplace_back("deterministic");
-  if (run.recompute) options.emplace_back("recompute");
-  for (const std::string& pass : run.disabled_passes) options.push_back("no-pass " + pass);
-  if (work.loader) options.push_back(fmt::format("workers {}", work.workers));
-  return joined(options, ",");
-}
-
 // Makes measured steps of combinations. Devices and data are shared among them.
 class Builder {
  public:
-  Builder(const BenchWork& work, bool json) : work_(work), json_(json) {}
+  Builder(const BenchWork& work, CallListener& listener) : work_(work), listener_(listener) {}
 
   std::unique_ptr<MeasuredStep> build(const Combination& combination) {
     RunOptions run = work_.run;
@@ -89,15 +64,28 @@ class Builder {
     const DataPointer data = data_of(source, step);
     if (!peer) show_plan(step, request, *device);
 
-    const Subject subject{
-        work_of(step, *data, combination, crop), executor_of(combination, run), {}};
     const auto seed = static_cast<std::uint64_t>(run.seed);
     const double rate = learning_rate(optimizer);
+    RunSpec spec{.kind = work_.inference ? "inference" : "training",
+                 .step = step,
+                 .plan = request,
+                 .device = combination.device,
+                 .threads = thread_count(),
+                 .learning_rate = rate,
+                 .data = work_.data.data == "synthetic" ? "synthetic" : data->name,
+                 .data_samples = data->count(),
+                 .full_batch = combination.batch == "full",
+                 .loader = work_.loader,
+                 .workers = work_.workers,
+                 .crop = crop};
+    if (peer) spec.peer = parse_peer(combination.backend);
+    const Identity identity = describe_run(spec);
+    network_ = describe_network(step.model);
     if (peer) {
       return make_peer_step(
-          {.work = subject.work,
-           .executor = subject.executor,
-           .name = parse_peer(combination.backend),
+          {.work = identity.work,
+           .executor = identity.executor,
+           .name = *spec.peer,
            .options = {.threads = thread_count(),
                        .start_seconds = std::min(PeerOptions{}.start_seconds, work_.peer_seconds),
                        .reply_seconds = work_.peer_seconds},
@@ -112,16 +100,16 @@ class Builder {
            .seed = seed});
     }
     if (work_.inference) {
-      return make_inference_step({.work = subject.work,
-                                  .executor = subject.executor,
+      return make_inference_step({.work = identity.work,
+                                  .executor = identity.executor,
                                   .step = step,
                                   .request = request,
                                   .device = device,
                                   .data = data,
                                   .seed = seed});
     }
-    return make_engine_step({.work = subject.work,
-                             .executor = subject.executor,
+    return make_engine_step({.work = identity.work,
+                             .executor = identity.executor,
                              .step = step,
                              .request = request,
                              .device = device,
@@ -132,6 +120,9 @@ class Builder {
                              .workers = work_.workers,
                              .crop = crop});
   }
+
+  // Of the last step that was built.
+  [[nodiscard]] const NetworkRecord& network() const { return network_; }
 
   [[nodiscard]] std::vector<std::shared_ptr<Device>> devices() const {
     std::vector<std::shared_ptr<Device>> all;
@@ -242,58 +233,21 @@ class Builder {
 
   void show_plan(const StepSpec& step, const PlanRequest& request, Device& device) const {
     if (work_.inference) {
-      show_inference_plan(step, work_.run, request, json_, device);
+      show_inference_plan(step, work_.run, request, listener_, device);
     } else {
-      show_plans(step, work_.run, {&request, 1}, json_, device);
+      show_plans(step, work_.run, {&request, 1}, listener_, device);
     }
-  }
-
-  [[nodiscard]] Work work_of(const StepSpec& step, const Dataset& data,
-                             const Combination& combination, bool crop) const {
-    return {.kind = work_.inference ? "inference" : "training",
-            .model = step.model.name,
-            .settings = settings_text(step.model),
-            .batch = step.batch,
-            .image = ImageSize{step.model.channels, step.model.height, step.model.width}.text(),
-            .classes = step.model.classes,
-            .precision = combination.precision,
-            .optimizer = work_.inference ? "" : optimizer_work(step.optimizer),
-            .data = work_.data.data == "synthetic" ? "synthetic" : data.name,
-            .data_samples = data.count(),
-            .normalisation = normalisation_text(step),
-            .variant = variant_text(step, work_, crop)};
-  }
-
-  [[nodiscard]] Executor executor_of(const Combination& combination, const RunOptions& run) const {
-    if (!is_peer(combination.backend)) {
-      return {combination.backend, combination.device, thread_count(), options_text(work_, run)};
-    }
-    const PeerName name = parse_peer(combination.backend);
-    return {name.backend(), combination.device, thread_count(), name.options_text()};
   }
 
   const BenchWork& work_;
-  bool json_;
+  CallListener& listener_;
+  NetworkRecord network_;
   std::map<std::string, std::shared_ptr<Device>> devices_;
   std::map<std::string, DataPointer> files_, data_;
   std::shared_ptr<PeerStarts> peers_ = std::make_shared<PeerStarts>();
 };
 
 }  // namespace
-
-std::string optimizer_work(const OptimizerAttributes& attributes) {
-  if (const auto* sgd = std::get_if<SgdAttributes>(&attributes)) {
-    std::string text = "sgd";
-    if (sgd->momentum > 0.0) text += fmt::format(" momentum {}", sgd->momentum);
-    if (sgd->nesterov) text += " nesterov";
-    if (sgd->weight_decay > 0.0) text += fmt::format(" weight decay {}", sgd->weight_decay);
-    return text;
-  }
-  const auto& adam = std::get<AdamAttributes>(attributes);
-  std::string text = adam.decoupled ? "adamw" : "adam";
-  if (adam.weight_decay > 0.0) text += fmt::format(" weight decay {}", adam.weight_decay);
-  return text;
-}
 
 std::vector<Subject> BenchMatrix::subjects() const {
   std::vector<Subject> all;
@@ -312,15 +266,17 @@ std::int64_t BenchMatrix::available_memory(const std::string& name) const {
 }
 
 BenchMatrix make_matrix(const std::vector<Combination>& combinations, const BenchWork& work,
-                        bool json) {
-  Builder builder(work, json);
+                        CallListener& listener) {
+  Builder builder(work, listener);
   BenchMatrix matrix;
   for (const Combination& combination : combinations) {
     try {
       matrix.steps.push_back(builder.build(combination));
+      matrix.networks.push_back(builder.network());
     } catch (const Error& error) {
       if (combinations.size() == 1) throw;
-      matrix.left_out.push_back({combination, error.what()});
+      matrix.left_out.push_back(
+          {combination, error.what(), error.kind() == ErrorKind::lacks_memory});
     }
   }
   if (matrix.steps.empty()) {
@@ -328,10 +284,14 @@ BenchMatrix make_matrix(const std::vector<Combination>& combinations, const Benc
     for (const LeftOut& each : matrix.left_out) {
       reasons += fmt::format("\n  {}: {}", each.combination.text(), each.reason);
     }
-    bad_input("none of the {} configurations can be measured:{}", combinations.size(), reasons);
+    const bool too_large = std::all_of(matrix.left_out.begin(), matrix.left_out.end(),
+                                       [](const LeftOut& each) { return each.lacks_memory; });
+    throw Error(too_large ? ErrorKind::lacks_memory : ErrorKind::bad_input,
+                fmt::format("none of the {} configurations can be measured:{}", combinations.size(),
+                            reasons));
   }
   matrix.devices = builder.devices();
   return matrix;
 }
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

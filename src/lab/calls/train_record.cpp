@@ -1,4 +1,4 @@
-#include "cli/train_record.h"
+#include "lab/calls/train_record.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,72 +8,19 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "cli/bench_matrix.h"
-#include "cli/options.h"
-#include "cli/parser.h"
+#include "lab/calls/options.h"
+#include "lab/complexity.h"
+#include "lab/network_description.h"
 
-namespace ridgeline::cli {
+namespace ridgeline {
 namespace {
 
 constexpr double kReadingsPace = 2.0;  // seconds between two looks at the readings
 
-Work work_of(const TrainConfig& config, const Dataset& data, const std::string& precision) {
-  const ModelConfig& model = config.step.model;
-  std::vector<std::string> settings, variants;
-  for (const auto& [name, value] : model.options) settings.push_back(name + "=" + value);
-  for (const std::string& pattern : config.step.freeze) variants.push_back("freeze=" + pattern);
-  if (config.full_batch) variants.emplace_back("full batch");
-  if (config.crop) variants.emplace_back("crop");
-  if (config.step.label_smoothing > 0.0) {
-    variants.push_back(fmt::format("label-smoothing={}", config.step.label_smoothing));
-  }
-  return {.kind = "training",
-          .model = model.name,
-          .settings = joined(settings, ","),
-          .batch = config.step.batch,
-          .image = ImageSize{model.channels, model.height, model.width}.text(),
-          .classes = model.classes,
-          .precision = precision,
-          .optimizer = optimizer_work(config.step.optimizer),
-          .data = data.name,
-          .data_samples = data.count(),
-          .normalisation = normalisation_text(config.step),
-          .variant = joined(variants, ",")};
-}
-
-std::vector<Setting> board_settings(const TrainConfig& config, const Work& work,
-                                    const Executor& executor) {
-  std::vector<Setting> settings = settings_of(work, executor);
-  settings.emplace_back("learning_rate", fmt::format("{}", config.learning_rate));
-  settings.emplace_back("schedule", config.schedule.text());
-  settings.emplace_back(config.full_batch ? "iterations" : "epochs",
-                        fmt::format("{}", config.epochs));
-  settings.emplace_back("seed", fmt::format("{}", config.seed));
-  return settings;
-}
-
 }  // namespace
 
-void add_train_record_options(Parser& command, TrainRecordOptions& options) {
-  add_store_options(command, options.store);
-  command
-      .add_option("--telemetry", options.telemetry_hz, "Readings of sensors in a second; 0: none")
-      ->capture_default_str();
-  command
-      .add_option("--tensorboard", options.tensorboard,
-                  "Write event files for TensorBoard into this folder as the training goes")
-      ->type_name("DIR");
-  command
-      .add_option("--tensorboard-every", options.tensorboard_every,
-                  "Steps between two losses in them")
-      ->capture_default_str();
-}
-
 void check(const TrainRecordOptions& options) {
-  if (!(options.telemetry_hz >= 0.0 && options.telemetry_hz <= 1000.0)) {
-    bad_input("--telemetry {}: must lie between 0 (off) and 1000 readings a second",
-              options.telemetry_hz);
-  }
+  check_telemetry(options.telemetry_hz);
   if (options.tensorboard_every < 1) {
     bad_input("--tensorboard-every {}: must be at least 1", options.tensorboard_every);
   }
@@ -81,8 +28,8 @@ void check(const TrainRecordOptions& options) {
   check_store(options.store);
 }
 
-TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, const Split& data,
-                         const std::string& backend, const std::string& precision)
+TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer,
+                         const Identity& identity)
     : store_(open_store(options.store)),
       start_(TelemetrySampler::Clock::now()),
       board_every_(options.tensorboard_every),
@@ -90,27 +37,24 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
   const TrainConfig& config = trainer.config();
   const Session& session = trainer.runner().session();
   const Plan& plan = session.plan(trainer.training_plan());
+  numbers_ = complexity_numbers(plan, true);
   numbers_["setup_seconds"] = trainer.setup_seconds();
-  numbers_["learning_rate"] = config.learning_rate;
-  if (config.target_accuracy) numbers_["target_accuracy"] = *config.target_accuracy;
-  if (data.test.count() > 0) {
-    numbers_["test_samples"] = static_cast<double>(data.test.count());
-  }
-  numbers_["training_flops"] = static_cast<double>(plan.work().flops);
   numbers_["parameters"] = static_cast<double>(count_parameters(trainer.runner().parameters()));
   numbers_["planned_bytes"] = static_cast<double>(session.state_bytes() + session.scratch_bytes());
-  const Work work = work_of(config, data.train, precision);
-  const Executor executor = {backend, session.device().name(), thread_count(),
-                             config.plan.deterministic ? "deterministic" : ""};
   if (!options.tensorboard.empty()) {
     board_.emplace(options.tensorboard, wall_time_now());
-    board_->settings(board_settings(config, work, executor));
+    std::vector<Setting> settings = settings_of(identity.work, identity.executor);
+    settings.emplace_back("seed", fmt::format("{}", config.seed));
+    board_->settings(settings);
   }
   if (store_) {
     RunRecord run = begin_record(*store_, options.store, "train");
+    const NetworkRecord network = describe_network(config.step.model);
+    store_->add(network);
+    run.network = network.key;
     run.seed = static_cast<std::int64_t>(config.seed);
-    run.work = work;
-    run.executor = executor;
+    run.work = identity.work;
+    run.executor = identity.executor;
     run_ = store_->begin(run);
   }
   if (rate_hz_ > 0.0) {
@@ -291,4 +235,4 @@ std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::s
   return findings;
 }
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
-#include "cli/step_data.h"
+#include "lab/calls/options.h"
+#include "lab/calls/step_data.h"
 #include "lab/measure/measurement.h"
 
-namespace ridgeline::cli {
+namespace ridgeline {
 
 // Lists as the options give them: "16,32".
 struct BenchAxes {
@@ -44,10 +44,12 @@ struct Combination {
 struct LeftOut {
   Combination combination;
   std::string reason;
+  bool lacks_memory = false;  // it is too large for this machine
 };
 
 struct BenchMatrix {
   StepList steps;
+  std::vector<NetworkRecord> networks;  // of the steps
   std::vector<LeftOut> left_out;
   std::vector<std::shared_ptr<Device>> devices;  // that the steps use
 
@@ -55,12 +57,9 @@ struct BenchMatrix {
   [[nodiscard]] std::int64_t available_memory(const std::string& device) const;
 };
 
-// Plans all of them, prints plans where asked for, and allocates nothing but the data. Throws
+// Plans all of them, tells plans where asked for, and allocates nothing but the data. Throws
 // bad_input when none can be measured.
 [[nodiscard]] BenchMatrix make_matrix(const std::vector<Combination>& combinations,
-                                      const BenchWork& work, bool json);
+                                      const BenchWork& work, CallListener& listener);
 
-// "sgd momentum 0.9"
-[[nodiscard]] std::string optimizer_work(const OptimizerAttributes& attributes);
-
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

@@ -1,0 +1,30 @@
+#include "base/writable.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace ridgeline {
+
+namespace fs = std::filesystem;
+
+void check_writable(const std::string& path) {
+  if (path.empty()) return;
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) bad_input("{}: is a folder, not a file to write", path);
+  if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0) {
+    bad_input("{}: cannot be written: {}", path, std::strerror(errno));
+  }
+  const std::string temporary = fmt::format("{}.{}.part", path, getpid());
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (file == nullptr) bad_input("{}: cannot be written: {}", path, std::strerror(errno));
+  (void)std::fclose(file);
+  (void)std::remove(temporary.c_str());
+}
+
+}  // namespace ridgeline
