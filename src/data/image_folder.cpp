@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "data/file.h"
 
 namespace ridgeline {
@@ -47,12 +48,12 @@ class Lister {
   Entries entries(const fs::path& relative) {
     Entries found;
     std::error_code error;
-    fs::directory_iterator at(listing_.root / relative, error);
-    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-      const std::string name = at->path().filename().string();
+    const fs::path folder = listing_.root / relative;
+    for (const auto& [name, type] : entries_in(folder, error)) {
       if (is_hidden(name)) continue;
       std::error_code no_target;
-      if (at->is_directory(no_target)) {
+      const bool known = type == fs::file_type::directory || type == fs::file_type::regular;
+      if (known ? type == fs::file_type::directory : fs::is_directory(folder / name, no_target)) {
         found.folders.push_back(name);
       } else if (no_target.value() == ELOOP) {
         problem("symbolic link", relative / name, "leads back to itself");
@@ -61,8 +62,6 @@ class Lister {
       }
     }
     if (error) problem("unreadable", relative, error.message());
-    std::sort(found.folders.begin(), found.folders.end());
-    std::sort(found.images.begin(), found.images.end());
     return found;
   }
 

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <vector>
 
+#include "base/folder.h"
+
 namespace ridgeline {
 namespace {
 
@@ -143,8 +145,7 @@ std::string chosen(const std::string& choices) {
 int count_nodes(const fs::path& folder) {
   int count = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in(folder, error)) {
     if (name.size() > 4 && name.starts_with("node") && name[4] >= '0' && name[4] <= '9') ++count;
   }
   return count;
