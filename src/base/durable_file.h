@@ -4,6 +4,7 @@
 // flushed to the disk, then renamed.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -22,15 +23,23 @@ class DurableFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  // Writes over what is there from `offset` on.
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   // Flushes and renames.
   void commit();
+  // Whether it has its name, which commit() may find out before it fails to flush that.
+  [[nodiscard]] bool in_place() const { return !pending_; }
 
  private:
   [[noreturn]] void give_up() const;
 
   std::filesystem::path path_, temporary_;
   int file_ = -1;
+  bool pending_ = false;  // the temporary file is there
 };
+
+// The whole of a small file.
+void write_durably(const std::filesystem::path& path, std::string_view text);
 
 // Flushes the names in a folder: what was renamed or removed in it stays so.
 void sync_folder(const std::filesystem::path& folder);
