@@ -1,9 +1,17 @@
 // The program: finds the command, runs it, and turns what went wrong into a message and an exit
 // code: 0 done, 1 a failed run, 2 bad use or bad input, 128 + n ended by signal n.
 
-#include <new>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/memory_reserve.h"
+#include "base/reason.h"
 #include "build_info.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -52,20 +60,39 @@ int run(int argc, char** argv) {
   return action();
 }
 
+// Allocates nothing: memory may be what is missing.
+void tell(const char* reason) noexcept {
+  for (const char* text : {"ridgeline: ", reason, "\n"}) (void)std::fputs(text, stderr);
+  (void)std::fflush(stderr);
+}
+
+std::terminate_handler usual_ending = nullptr;
+
+// Memory ran out for good within a function that may not throw: only an end is left. Anything else
+// is a defect, of which the usual ending tells more.
+[[noreturn]] void end_at_once() {
+  if (memory_ran_out()) {
+    tell("out of memory where no error can be passed on; ended at once");
+    _exit(1);
+  }
+  usual_ending();
+  std::abort();
+}
+
 }  // namespace
 }  // namespace ridgeline::cli
 
 int main(int argc, char** argv) {
+  using ridgeline::cli::tell;
+  ridgeline::keep_memory_reserve();
+  ridgeline::cli::usual_ending = std::set_terminate(&ridgeline::cli::end_at_once);
   try {
     return ridgeline::cli::run(argc, argv);
   } catch (const ridgeline::Error& error) {
-    ridgeline::cli::message(fmt::format("ridgeline: {}\n", error.what()));
+    tell(error.what());
     return error.exit_code();
-  } catch (const std::bad_alloc&) {
-    ridgeline::cli::message("ridgeline: out of memory; a smaller batch or --limit needs less\n");
-    return 1;
   } catch (const std::exception& error) {
-    ridgeline::cli::message(fmt::format("ridgeline: {}\n", error.what()));
+    tell(ridgeline::reason_of(error));
     return 1;
   }
 }
