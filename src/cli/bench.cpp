@@ -271,7 +271,7 @@ int run_bench(BenchOptions options) {
   if (recorder) {
     // What a process that was interrupted between two others leaves open.
     recorder->close(RunStatus::interrupted, "");
-    report.store = options.store.path;
+    if (recorder->trouble().empty()) report.store = options.store.path;
     report.recording_share = recorder->seconds() / seconds;
     for (std::size_t i = 0; i < report.results.size(); ++i) {
       report.runs.push_back(recorder->run(i) != 0 ? recorder->uuid(i) : "");
@@ -282,7 +282,10 @@ int run_bench(BenchOptions options) {
 
   bool failed = false;
   for (const Measured& measured : report.results) {
-    failed = failed || measured.ending.status == RunStatus::failed;
+    if (measured.ending.status != RunStatus::failed) continue;
+    failed = true;
+    message(fmt::format("ridgeline: {}: {}\n", measured.subject.executor.backend,
+                        measured.ending.error));
   }
   if (recorder && !recorder->trouble().empty()) {
     message(fmt::format("ridgeline: the store could not be written: {}\n", recorder->trouble()));

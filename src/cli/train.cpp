@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/reason.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -308,10 +309,10 @@ int run_train(const TrainOptions& options) {
   }
   try {
     report.result = trainer.train(printer);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     printer.clear();
     report.result = printer.reached();
-    report.error = error.what();
+    report.error = reason_of(error);
     (void)record.finish(report.result, report.error);
     give_out(report, output);
     throw;

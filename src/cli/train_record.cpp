@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/reason.h"
 #include "base/text.h"
 #include "cli/bench_matrix.h"
 #include "cli/options.h"
@@ -106,6 +107,10 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
     board_.emplace(options.tensorboard, wall_time_now());
     board_->settings(board_settings(config, work, executor));
   }
+  if (rate_hz_ > 0.0) {
+    sampler_ = std::make_unique<TelemetrySampler>(all_sensors(), rate_hz_, start_);
+  }
+  // Last: from here on the run is to be ended.
   if (store_) {
     RunRecord run = begin_record(*store_, options.store, "train");
     run.seed = static_cast<std::int64_t>(config.seed);
@@ -113,12 +118,9 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
     run.executor = executor;
     run_ = store_->begin(run);
   }
-  if (rate_hz_ > 0.0) {
-    sampler_ = std::make_unique<TelemetrySampler>(all_sensors(), rate_hz_, start_);
-  }
 }
 
-TrainRecord::~TrainRecord() = default;
+TrainRecord::~TrainRecord() { give_up(); }
 
 double TrainRecord::now() const {
   return std::chrono::duration<double>(TelemetrySampler::Clock::now() - start_).count();
@@ -129,8 +131,20 @@ void TrainRecord::writing(Body body) {
   if (!store_ || !trouble_.empty()) return;
   try {
     body();
-  } catch (const Error& error) {
-    trouble_ = error.what();
+  } catch (const std::exception& error) {
+    trouble_ = reason_of(error);
+  }
+}
+
+// A run that is not whole in the store must not look as if it went on.
+void TrainRecord::give_up() noexcept {
+  if (run_ == 0 || finished_) return;
+  finished_ = true;
+  try {
+    store_->finish(run_, RunStatus::failed,
+                   trouble_.empty() ? "the training ended early" : trouble_, {}, {});
+  } catch (const std::exception&) {
+    // It cannot be written at all, of which trouble() tells.
   }
 }
 
@@ -287,7 +301,9 @@ std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::s
   writing([&] {
     if (!stored.empty()) store_->add(run_, std::span<const Finding>(stored));
     store_->finish(run_, status, error, numbers_, notes);
+    finished_ = true;
   });
+  give_up();
   return findings;
 }
 
