@@ -70,7 +70,7 @@ double wall_time_now() {
 
 EventFile::EventFile(const std::filesystem::path& folder) : flushed_(Clock::now()) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  const bool made = std::filesystem::create_directories(folder, error);
   if (error) fail("{}: cannot be made: {}", folder.string(), error.message());
   static std::atomic<int> number = 0;
   const double now = wall_time_now();
@@ -79,7 +79,11 @@ EventFile::EventFile(const std::filesystem::path& folder) : flushed_(Clock::now(
                                  static_cast<std::int64_t>(now), host_name(), getpid(), number++);
     file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   } while (file_ < 0 && errno == EEXIST);
-  if (file_ < 0) fail("{}: cannot be written: {}", path_.string(), std::strerror(errno));
+  if (file_ < 0) {
+    const int reason = errno;
+    if (made) std::filesystem::remove(folder, error);
+    fail("{}: cannot be written: {}", path_.string(), std::strerror(reason));
+  }
   append(event_at(now, 0).bytes(event::kFileVersion, "brain.Event:2").text());
   flush();
 }
