@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "backends/registry.h"
 #include "base/durable_file.h"
@@ -17,6 +15,7 @@
 #include "base/folder.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "base/text_file.h"
 #include "train/checkpoint_json.h"
 #include "train/safetensors.h"
 
@@ -88,14 +87,6 @@ std::string optimizer_settings(const OptimizerAttributes& optimizer) {
 
 std::string last_batch_text(LastBatch policy) {
   return policy == LastBatch::smaller ? "smaller" : policy == LastBatch::drop ? "drop" : "repeat";
-}
-
-std::string read_text(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) bad_input("{}: cannot be opened: {}", path.string(), std::strerror(errno));
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
 }
 
 // "checkpoint-000012" -> 12; nothing for any other name.
