@@ -8,11 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/text_file.h"
 
 namespace ridgeline::report {
 namespace {
@@ -47,15 +48,15 @@ void check_target(const fs::path& target) {
         target.string());
   }
   if (fs::is_empty(target)) return;
-  std::ifstream marker(target / kMarker);
-  if (!marker) {
+  if (!fs::exists(target / kMarker)) {
     bad_input(
         "{}: is not empty and not a former report, so it is left alone; give another folder "
         "with --out",
         target.string());
   }
   std::set<std::string> written;
-  for (std::string line; std::getline(marker, line);) written.insert(line);
+  std::istringstream lines(read_text(target / kMarker));
+  for (std::string line; std::getline(lines, line);) written.insert(line);
   for (const std::string& name : files_in(target)) {
     if (written.contains(name) || is_latex_product(name)) continue;
     bad_input(
@@ -137,19 +138,14 @@ void ReportFolder::write(const std::string& name, const std::string& contents) c
   const fs::path path = new_ / name;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << contents;
-  file.close();
-  if (!file) fail("{}: cannot be written: {}", path.string(), std::strerror(errno));
+  write_text(path, contents);
 }
 
 void ReportFolder::commit() {
   std::string names;
   for (const std::string& name : files_in(new_)) names += name + '\n';
-  const bool written = ftruncate(lock_, 0) == 0 && pwrite(lock_, names.data(), names.size(), 0) ==
-                                                       static_cast<ssize_t>(names.size());
-  if (!written) fail("{}: cannot be written: {}", new_.string(), std::strerror(errno));
+  // Through another descriptor: the lock belongs to ours.
+  write_text(new_ / kMarker, names);
   if (fs::exists(target_)) {
     exchange(new_, target_);
   } else {
