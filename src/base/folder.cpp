@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <new>
 #include <string_view>
 
 #include "base/error.h"
@@ -50,6 +51,7 @@ bool remove_below(int above, const char* name) noexcept {
 std::vector<FolderEntry> entries_in(const fs::path& folder, std::error_code& error) {
   std::vector<FolderEntry> found;
   const std::unique_ptr<DIR, CloseFolder> entries(opendir(folder.c_str()));
+  if (entries == nullptr && errno == ENOMEM) throw std::bad_alloc();
   error.assign(entries == nullptr ? errno : 0, std::generic_category());
   while (entries != nullptr) {
     errno = 0;

@@ -120,6 +120,7 @@ std::string counts_text(const Split& split) {
 bool holds_idx(const fs::path& folder) {
   std::error_code error;
   const std::vector<std::string> names = names_in(folder, error);
+  if (error) bad_input("{}: cannot be read: {}", folder.string(), error.message());
   return std::any_of(names.begin(), names.end(), [](const std::string& name) {
     return name.find("-ubyte") != std::string::npos;
   });

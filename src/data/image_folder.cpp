@@ -310,7 +310,7 @@ std::optional<ImageListing> list_images(const fs::path& root) {
     } else if (!entries.folders.empty() && (parts || entries.images.empty())) {
       list_class_folders(listing, lister, part, entries.folders);
       if (parts) list_test_part(listing, lister);
-    } else {
+    } else if (listing.problems.empty()) {
       return std::nullopt;
     }
   }
