@@ -164,7 +164,16 @@ std::unique_ptr<Connection> Connection::in_memory_copy(Connection& other) {
 Connection::~Connection() { close(); }
 
 void Connection::open(const std::string& uri, int flags) {
-  const int code = sqlite3_open_v2(uri.c_str(), &handle_, flags | SQLITE_OPEN_URI, nullptr);
+  const auto try_to = [&] {
+    return sqlite3_open_v2(uri.c_str(), &handle_, flags | SQLITE_OPEN_URI, nullptr);
+  };
+  int code = try_to();
+  // Where a file that may be made is missing, SQLite has turned to reading: the reason is another.
+  if (handle_ != nullptr && code != SQLITE_OK && (flags & SQLITE_OPEN_CREATE) != 0 &&
+      sqlite3_system_errno(handle_) == ENOENT) {
+    close();
+    code = try_to();
+  }
   if (handle_ == nullptr) throw std::bad_alloc();
   (void)sqlite3_extended_result_codes(handle_, 1);
   (void)sqlite3_busy_timeout(handle_, kPatienceSeconds * 1000);
@@ -230,6 +239,12 @@ void Connection::use_write_ahead_log() {
   }
 }
 
+bool Connection::writable() const {
+  const fs::path folder = fs::path(name_).parent_path();
+  return ::access(name_.c_str(), W_OK) == 0 &&
+         ::access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;
+}
+
 void Connection::raise(int code) const {
   const std::string words = sqlite3_errmsg(handle_);
   const int error = sqlite3_system_errno(handle_);
@@ -245,6 +260,9 @@ void Connection::raise(int code) const {
     case SQLITE_FULL:
       fail("{}: cannot be written: the disk is full. What was committed before is kept", name_);
     case SQLITE_READONLY:
+      if (writable()) {
+        fail("{}: its log or its index, {}-wal and {}-shm, cannot be opened", name_, name_, name_);
+      }
       fail("{}: cannot be written: the file or its folder is read-only", name_);
     case SQLITE_IOERR:
       fail("{}: cannot be read or written: {}. What was committed before is kept", name_, reason);

@@ -82,6 +82,7 @@ class Connection {
   Connection() = default;
   void open(const std::string& uri, int flags);
   void close() noexcept;
+  [[nodiscard]] bool writable() const;  // the file and its folder, by us
 
   std::string name_, uri_;
   std::string log_;  // the write-ahead log's file; empty: none is ours to remove
