@@ -35,6 +35,8 @@ struct Entries {
   std::vector<std::string> folders, images;
 };
 
+constexpr const char* kUnreadable = "unreadable";  // a kind of problem
+
 struct Identity {
   dev_t device;
   ino_t node;
@@ -61,7 +63,7 @@ class Lister {
         found.images.push_back(name);
       }
     }
-    if (error) problem("unreadable", relative, error.message());
+    if (error) problem(kUnreadable, relative, error.message());
     return found;
   }
 
@@ -86,7 +88,7 @@ class Lister {
             std::vector<std::pair<std::string, std::string>>& found) {
     struct stat status {};
     if (stat((listing_.root / relative).c_str(), &status) != 0) {
-      problem("unreadable", relative, "cannot be looked at");
+      problem(kUnreadable, relative, "cannot be looked at");
       return;
     }
     const Identity self{status.st_dev, status.st_ino};
@@ -320,6 +322,12 @@ std::optional<ImageListing> list_images(const fs::path& root) {
 }
 
 Split listed_datasets(const ImageListing& listing, FrameSize size) {
+  const auto unreadable =
+      std::find_if(listing.problems.begin(), listing.problems.end(),
+                   [](const DataProblem& problem) { return problem.kind == kUnreadable; });
+  if (unreadable != listing.problems.end()) {
+    bad_input("{}: cannot be read: {}", unreadable->where, unreadable->what);
+  }
   const bool all_empty = listing.train.files.empty();
   if (all_empty) {
     bad_input("{}: none of its {} folders holds a .jpg, .jpeg or .png file", listing.root.string(),
