@@ -9,8 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.h"
-
 namespace ridgeline {
 namespace {
 
@@ -29,10 +27,10 @@ int flush_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-DurableFile::DurableFile(std::filesystem::path path) : path_(std::move(path)) {
+DurableFile::DurableFile(std::filesystem::path path, ErrorKind unopened) : path_(std::move(path)) {
   temporary_ = fmt::format("{}.{}.part", path_.string(), getpid());
   file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
-  if (file_ < 0) give_up();
+  if (file_ < 0) give_up(unopened);
   pending_ = true;
 }
 
@@ -41,8 +39,8 @@ DurableFile::~DurableFile() {
   if (pending_) (void)unlink(temporary_.c_str());
 }
 
-void DurableFile::give_up() const {
-  fail("{}: cannot be written: {}", path_.string(), std::strerror(errno));
+void DurableFile::give_up(ErrorKind kind) const {
+  throw Error(kind, fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
 }
 
 void DurableFile::write(std::span<const std::byte> bytes) {

@@ -9,13 +9,15 @@
 #include <span>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace ridgeline {
 
 class DurableFile {
  public:
   // Opens a temporary file beside `path`. All functions throw a failure that names `path`; what was
-  // there before then stays as it was.
-  explicit DurableFile(std::filesystem::path path);
+  // there before then stays as it was. `unopened` is the kind of error when it cannot be opened.
+  explicit DurableFile(std::filesystem::path path, ErrorKind unopened = ErrorKind::failure);
   // Without commit() the temporary file goes away.
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
@@ -31,7 +33,7 @@ class DurableFile {
   [[nodiscard]] bool in_place() const { return !pending_; }
 
  private:
-  [[noreturn]] void give_up() const;
+  [[noreturn]] void give_up(ErrorKind kind = ErrorKind::failure) const;
 
   std::filesystem::path path_, temporary_;
   int file_ = -1;

@@ -21,11 +21,7 @@ void check_writable(const std::string& path) {
   if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0) {
     bad_input("{}: cannot be written: {}", path, std::strerror(errno));
   }
-  try {
-    const DurableFile probe(path);
-  } catch (const Error& error) {
-    bad_input("{}", error.what());
-  }
+  const DurableFile probe(path, ErrorKind::bad_input);
 }
 
 void write_file_atomically(const std::string& path, const std::string& contents) {

@@ -21,7 +21,7 @@ class PackWriter {
  public:
   PackWriter(const Split& data, const fs::path& path, const PackOptions& options,
              const std::function<void(std::int64_t, std::int64_t)>& progress)
-      : data_(data), options_(options), progress_(progress), file_(path) {}
+      : data_(data), options_(options), progress_(progress), file_(path, ErrorKind::bad_input) {}
 
   PackSummary run() {
     write(std::vector<std::uint8_t>(format::kHeaderBytes, 0));
