@@ -28,6 +28,9 @@ void set_thread_count(int threads) {
   threads_in_use() = threads > 0 ? threads : available_cores();
 #ifndef RIDGELINE_STD_THREADS
   omp_set_num_threads(threads_in_use());
+  // The threads begin now, before there is anything to clean up: OpenMP's runtime ends the program
+  // when it gets no memory for them.
+  parallel([](int, int) {});
 #endif
 }
 

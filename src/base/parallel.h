@@ -4,7 +4,9 @@
 // the ThreadSanitizer build, where GCC's OpenMP runtime raises false alarms.
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <exception>
 
 #ifdef RIDGELINE_STD_THREADS
 #include <functional>
@@ -34,15 +36,37 @@ inline constinit thread_local ParallelObserver* parallel_observer = nullptr;
 void run_on_threads(int threads, const std::function<void(int, int)>& body);
 #endif
 
-// Calls body(thread, threads) once on each of thread_count() threads.
+// The first exception of a parallel region, which could not leave its thread by itself.
+class ParallelFailure {
+ public:
+  void keep() noexcept {
+    if (!taken_.exchange(true)) first_ = std::current_exception();
+  }
+  void rethrow() const {
+    if (first_) [[unlikely]]
+      std::rethrow_exception(first_);
+  }
+
+ private:
+  std::atomic<bool> taken_ = false;
+  std::exception_ptr first_;
+};
+
+// Calls body(thread, threads) once on each of thread_count() threads. What one of them throws is
+// thrown when all have ended.
 template <typename Body>
 void parallel(Body&& body) {
   ParallelObserver* const observer = parallel_observer;
+  ParallelFailure failure;
   // One place that calls the body, watched or not, so that it is compiled once.
   const auto part = [&](int thread, int threads) {
     if (observer != nullptr) [[unlikely]]
       observer->begin(thread, threads);
-    body(thread, threads);
+    try {
+      body(thread, threads);
+    } catch (...) {
+      failure.keep();
+    }
     if (observer != nullptr) [[unlikely]]
       observer->end(thread);
   };
@@ -52,6 +76,7 @@ void parallel(Body&& body) {
 #pragma omp parallel num_threads(thread_count())
   part(omp_get_thread_num(), omp_get_num_threads());
 #endif
+  failure.rethrow();
 }
 
 struct Range {

@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 
 namespace ridgeline {
@@ -20,11 +20,7 @@ void check_writable(const std::string& path) {
   if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0) {
     bad_input("{}: cannot be written: {}", path, std::strerror(errno));
   }
-  const std::string temporary = fmt::format("{}.{}.part", path, getpid());
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) bad_input("{}: cannot be written: {}", path, std::strerror(errno));
-  (void)std::fclose(file);
-  (void)std::remove(temporary.c_str());
+  const DurableFile probe(path, ErrorKind::bad_input);
 }
 
 }  // namespace ridgeline

@@ -63,6 +63,11 @@ int run_bench_command(const BenchOptions& options) {
   if (!options.output.csv.empty()) write_file_atomically(options.output.csv, bench_csv(report));
   print(options.output.json ? bench_json(report, options.per_step)
                             : bench_text(report, options.per_step));
+  for (const Measured& measured : report.results) {
+    if (measured.ending.status != RunStatus::failed) continue;
+    message(fmt::format("ridgeline: {}: {}\n", executor_text(measured.subject.executor),
+                        measured.ending.error));
+  }
   if (!report.store_trouble.empty()) {
     message(fmt::format("ridgeline: the store could not be written: {}\n", report.store_trouble));
   }

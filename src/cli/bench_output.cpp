@@ -286,9 +286,7 @@ std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) 
     }
     text += '\n';
   }
-  if (!report.store.empty() && report.store_trouble.empty()) {
-    text += fmt::format("stored in {}\n", report.store);
-  }
+  if (!report.store.empty()) text += fmt::format("stored in {}\n", report.store);
   return text;
 }
 

@@ -1,9 +1,17 @@
 // The program: finds the command, runs it, and turns what went wrong into a message and an exit
 // code: 0 done, 1 a failed run, 2 bad use or bad input, 128 + n ended by signal n.
 
-#include <new>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/memory_reserve.h"
+#include "base/reason.h"
 #include "build_info.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -62,26 +70,49 @@ int run(int argc, char** argv) {
   return action();
 }
 
+// Allocates nothing: memory may be what is missing.
+void tell(const char* reason) noexcept {
+  for (const char* text : {"ridgeline: ", reason, "\n"}) (void)std::fputs(text, stderr);
+  (void)std::fflush(stderr);
+}
+
+std::terminate_handler usual_ending = nullptr;
+
+// Memory ran out for good within a function that may not throw: only an end is left. Anything else
+// is a defect, of which the usual ending tells more.
+[[noreturn]] void end_at_once() {
+  if (memory_ran_out()) {
+    tell("out of memory where no error can be passed on; ended at once");
+    _exit(1);
+  }
+  usual_ending();
+  std::abort();
+}
+
 // For the user, and for a study that started this process.
-int give_up(const Error& error) {
-  message(fmt::format("ridgeline: {}\n", error.what()));
-  const bool too_large = error.kind() == ErrorKind::lacks_memory;
-  tell_outcome(too_large ? ItemStatus::left_out : ItemStatus::failed, error.what());
-  return error.exit_code();
+int give_up(const char* reason, ErrorKind kind) {
+  tell(reason);
+  const bool too_large = kind == ErrorKind::lacks_memory;
+  try {
+    tell_outcome(too_large ? ItemStatus::left_out : ItemStatus::failed, reason);
+  } catch (const std::exception&) {
+    // Without memory the study learns from the exit code alone.
+  }
+  return kind == ErrorKind::failure ? 1 : 2;
 }
 
 int run_and_tell(int argc, char** argv) {
-  open_outcome();
+  keep_memory_reserve();
+  usual_ending = std::set_terminate(&end_at_once);
   try {
+    open_outcome();
     const int code = run(argc, argv);
     tell_outcome(code == 0 ? ItemStatus::done : ItemStatus::failed);
     return code;
   } catch (const Error& error) {
-    return give_up(error);
-  } catch (const std::bad_alloc&) {
-    return give_up({ErrorKind::failure, "out of memory; a smaller batch or --limit needs less"});
+    return give_up(error.what(), error.kind());
   } catch (const std::exception& error) {
-    return give_up({ErrorKind::failure, error.what()});
+    return give_up(reason_of(error), ErrorKind::failure);
   }
 }
 

@@ -142,7 +142,13 @@ void Parser::version(const std::string& text) { app_->set_version_flag("--versio
 void Parser::footer(const std::string& text) { app_->footer(text); }
 void Parser::callback(std::function<void()> function) { app_->callback(std::move(function)); }
 
-Option* Parser::get_option(const std::string& name) { return keep(app_->get_option(name)); }
+// CLI11's own search ends the program when memory runs out in it.
+Option* Parser::get_option(const std::string& name) {
+  for (CLI::Option* option : app_->get_options()) {
+    if (option->check_name(name)) return keep(option);
+  }
+  fail("there is no option {}", name);
+}
 bool Parser::subcommand_given() const { return !app_->get_subcommands().empty(); }
 std::string Parser::help() const { return app_->help(program_ ? "" : "ridgeline"); }
 

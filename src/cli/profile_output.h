@@ -20,11 +20,8 @@ struct ProfileView {
   std::string trace;                         // the file; empty: none was written
 };
 
-[[nodiscard]] std::string profile_text(const ProfileReport& report,
-                                       const ProfileView& view);
-[[nodiscard]] std::string profile_json(const ProfileReport& report,
-                                       const ProfileView& view);
-[[nodiscard]] std::string profile_csv(const ProfileReport& report,
-                                       const ProfileView& view);
+[[nodiscard]] std::string profile_text(const ProfileReport& report, const ProfileView& view);
+[[nodiscard]] std::string profile_json(const ProfileReport& report, const ProfileView& view);
+[[nodiscard]] std::string profile_csv(const ProfileReport& report, const ProfileView& view);
 
 }  // namespace ridgeline::cli

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "data/cifar.h"
@@ -118,23 +119,18 @@ std::string counts_text(const Split& split) {
 
 bool holds_idx(const fs::path& folder) {
   std::error_code error;
-  for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
-       at.increment(error)) {
-    if (at->path().filename().string().find("-ubyte") != std::string::npos) return true;
-  }
-  return false;
+  const std::vector<std::string> names = names_in(folder, error);
+  if (error) bad_input("{}: cannot be read: {}", folder.string(), error.message());
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.find("-ubyte") != std::string::npos;
+  });
 }
 
 // A folder in which nothing was recognised.
 [[noreturn]] void refuse_folder(const fs::path& folder) {
   std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
-       at.increment(error)) {
-    names.push_back(at->path().filename().string());
-  }
+  const std::vector<std::string> names = names_in(folder, error);
   if (error) bad_input("{}: cannot be read: {}", folder.string(), error.message());
-  std::sort(names.begin(), names.end());
   bad_input(
       "{}: holds no data that is known{}; expected a folder of images for each class (perhaps in "
       "train/ and val/), labels.csv beside images, CIFAR's .bin files, or IDX files such as "

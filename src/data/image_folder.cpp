@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "data/file.h"
 
 namespace ridgeline {
@@ -34,6 +35,8 @@ struct Entries {
   std::vector<std::string> folders, images;
 };
 
+constexpr const char* kUnreadable = "unreadable";  // a kind of problem
+
 struct Identity {
   dev_t device;
   ino_t node;
@@ -47,12 +50,12 @@ class Lister {
   Entries entries(const fs::path& relative) {
     Entries found;
     std::error_code error;
-    fs::directory_iterator at(listing_.root / relative, error);
-    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-      const std::string name = at->path().filename().string();
+    const fs::path folder = listing_.root / relative;
+    for (const auto& [name, type] : entries_in(folder, error)) {
       if (is_hidden(name)) continue;
       std::error_code no_target;
-      if (at->is_directory(no_target)) {
+      const bool known = type == fs::file_type::directory || type == fs::file_type::regular;
+      if (known ? type == fs::file_type::directory : fs::is_directory(folder / name, no_target)) {
         found.folders.push_back(name);
       } else if (no_target.value() == ELOOP) {
         problem("symbolic link", relative / name, "leads back to itself");
@@ -60,9 +63,7 @@ class Lister {
         found.images.push_back(name);
       }
     }
-    if (error) problem("unreadable", relative, error.message());
-    std::sort(found.folders.begin(), found.folders.end());
-    std::sort(found.images.begin(), found.images.end());
+    if (error) problem(kUnreadable, relative, error.message());
     return found;
   }
 
@@ -87,7 +88,7 @@ class Lister {
             std::vector<std::pair<std::string, std::string>>& found) {
     struct stat status {};
     if (stat((listing_.root / relative).c_str(), &status) != 0) {
-      problem("unreadable", relative, "cannot be looked at");
+      problem(kUnreadable, relative, "cannot be looked at");
       return;
     }
     const Identity self{status.st_dev, status.st_ino};
@@ -311,7 +312,7 @@ std::optional<ImageListing> list_images(const fs::path& root) {
     } else if (!entries.folders.empty() && (parts || entries.images.empty())) {
       list_class_folders(listing, lister, part, entries.folders);
       if (parts) list_test_part(listing, lister);
-    } else {
+    } else if (listing.problems.empty()) {
       return std::nullopt;
     }
   }
@@ -321,6 +322,12 @@ std::optional<ImageListing> list_images(const fs::path& root) {
 }
 
 Split listed_datasets(const ImageListing& listing, FrameSize size) {
+  const auto unreadable =
+      std::find_if(listing.problems.begin(), listing.problems.end(),
+                   [](const DataProblem& problem) { return problem.kind == kUnreadable; });
+  if (unreadable != listing.problems.end()) {
+    bad_input("{}: cannot be read: {}", unreadable->where, unreadable->what);
+  }
   const bool all_empty = listing.train.files.empty();
   if (all_empty) {
     bad_input("{}: none of its {} folders holds a .jpg, .jpeg or .png file", listing.root.string(),

@@ -11,6 +11,7 @@
 #include <array>
 #include <csetjmp>
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
 #include "data/exif.h"
@@ -100,6 +101,11 @@ struct JpegReader::State {
 
   [[noreturn]] void refuse() {
     jpeg_abort_decompress(&info);
+    // Of the cases of this error, 2 and 4 are allocations; the others are sizes beyond reason.
+    const int which = errors.base.msg_parm.i[0];
+    if (errors.base.msg_code == JERR_OUT_OF_MEMORY && (which == 2 || which == 4)) {
+      throw std::bad_alloc();
+    }
     bad_input("{}: is no sound JPEG image: {}", name, errors.message);
   }
 };

@@ -1,12 +1,7 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <mutex>
 #include <optional>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "data/pack.h"
@@ -22,77 +17,35 @@ using Field = format::Field;
 
 constexpr std::int64_t kChunk = 64;  // images decoded side by side
 
-// A file that takes its name only when it is whole.
-class PartialFile {
- public:
-  explicit PartialFile(const fs::path& path)
-      : path_(path), partial_(fmt::format("{}.part{}", path.string(), getpid())) {
-    file_ = std::fopen(partial_.c_str(), "wb");
-    if (file_ == nullptr) {
-      bad_input("{}: cannot be written: {}", partial_.string(), std::strerror(errno));
-    }
-  }
-  ~PartialFile() {
-    if (file_ != nullptr) std::fclose(file_);
-    std::error_code ignored;
-    if (!kept_) fs::remove(partial_, ignored);
-  }
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
-
-  void write(std::span<const std::uint8_t> bytes) {
-    check(std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size());
-    size_ += bytes.size();
-  }
-  void rewrite_start(std::span<const std::uint8_t> bytes) {
-    check(std::fseek(file_, 0, SEEK_SET) == 0);
-    check(std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size());
-  }
-  [[nodiscard]] std::uint64_t size() const { return size_; }
-
-  void keep() {
-    check(std::fflush(file_) == 0 && fsync(fileno(file_)) == 0);
-    std::FILE* const file = file_;
-    file_ = nullptr;
-    check(std::fclose(file) == 0);
-    check(std::rename(partial_.c_str(), path_.c_str()) == 0);
-    kept_ = true;
-  }
-
- private:
-  void check(bool good) const {
-    if (!good) fail("{}: cannot be written: {}", path_.string(), std::strerror(errno));
-  }
-
-  fs::path path_, partial_;
-  std::FILE* file_ = nullptr;
-  std::uint64_t size_ = 0;
-  bool kept_ = false;
-};
-
 class PackWriter {
  public:
   PackWriter(const Split& data, const fs::path& path, const PackOptions& options,
              const std::function<void(std::int64_t, std::int64_t)>& progress)
-      : data_(data), options_(options), progress_(progress), file_(path) {}
+      : data_(data), options_(options), progress_(progress), file_(path, ErrorKind::bad_input) {}
 
   PackSummary run() {
-    file_.write(std::vector<std::uint8_t>(format::kHeaderBytes, 0));
+    write(std::vector<std::uint8_t>(format::kHeaderBytes, 0));
     add_part(data_.train);
     summary_.train_count = count_;
     add_part(data_.test);
     summary_.test_count = count_ - summary_.train_count;
     if (summary_.train_count == 0) bad_input("no training image is left for the pack");
-    const std::uint64_t index_offset = file_.size();
+    const std::uint64_t index_offset = size_;
     add_names();
-    file_.write(index_);
-    file_.rewrite_start(header(index_offset));
-    file_.keep();
-    summary_.bytes = static_cast<std::int64_t>(file_.size());
+    write(index_);
+    const std::vector<std::uint8_t> start = header(index_offset);
+    file_.write_at(0, std::as_bytes(std::span(start)));
+    file_.commit();
+    summary_.bytes = static_cast<std::int64_t>(size_);
     return std::move(summary_);
   }
 
  private:
+  void write(std::span<const std::uint8_t> bytes) {
+    file_.write(std::as_bytes(bytes));
+    size_ += bytes.size();
+  }
+
   void add_part(const Dataset& data) {
     if (data.empty()) return;
     if (options_.kind == PackKind::encoded) {
@@ -103,12 +56,12 @@ class PackWriter {
   }
 
   void add_record(std::span<const std::uint8_t> bytes, std::int32_t label) {
-    format::append(index_, file_.size());
+    format::append(index_, size_);
     format::append(index_, static_cast<std::uint32_t>(bytes.size()));
     format::append(index_, format::checksum(bytes));
     format::append(index_, label);
     format::append(index_, std::uint32_t{0});
-    file_.write(bytes);
+    write(bytes);
     ++count_;
   }
 
@@ -195,7 +148,8 @@ class PackWriter {
   const Split& data_;
   const PackOptions& options_;
   const std::function<void(std::int64_t, std::int64_t)>& progress_;
-  PartialFile file_;
+  DurableFile file_;
+  std::uint64_t size_ = 0;
   std::vector<std::uint8_t> index_;
   std::int64_t count_ = 0, done_ = 0;
   PackSummary summary_;

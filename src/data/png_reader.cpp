@@ -3,6 +3,7 @@
 #include <png.h>
 
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
 #include "data/exif.h"
@@ -27,6 +28,10 @@ struct PngReader::State {
   void close() { png_destroy_read_struct(&png, &info, nullptr); }
   [[noreturn]] void refuse() {
     close();
+    // What libpng says where it gets no memory.
+    if (std::strstr(message, "nsufficient memory") || std::strstr(message, "ut of memory")) {
+      throw std::bad_alloc();
+    }
     bad_input("{}: is no sound PNG image: {}", name, message);
   }
 
@@ -53,9 +58,8 @@ ImageHeader PngReader::open(std::span<const std::uint8_t> bytes, const std::stri
   s.name = name;
   s.rest = bytes;
   s.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s, State::on_error, State::on_warning);
-  ensure(s.png != nullptr, "libpng could not start");
-  s.info = png_create_info_struct(s.png);
-  ensure(s.info != nullptr, "libpng could not start");
+  if (s.png != nullptr) s.info = png_create_info_struct(s.png);
+  if (s.info == nullptr) throw std::bad_alloc();
   if (setjmp(png_jmpbuf(s.png)) != 0) s.refuse();
   png_set_chunk_malloc_max(s.png, kLargestChunk);
   png_set_user_limits(s.png, static_cast<png_uint_32>(kMostPixels),

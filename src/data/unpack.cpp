@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "data/download.h"
 
 namespace ridgeline {
@@ -19,34 +20,6 @@ struct FreeReader {
 };
 struct FreeWriter {
   void operator()(archive* writer) const { archive_write_free(writer); }
-};
-
-// Removes the folder unless it was kept.
-class NewFolder {
- public:
-  explicit NewFolder(fs::path path) : path_(std::move(path)) {
-    std::error_code error;
-    fs::create_directories(path_, error);
-    if (error) fail("{}: cannot be made: {}", path_.string(), error.message());
-  }
-  ~NewFolder() {
-    std::error_code ignored;
-    if (!kept_) fs::remove_all(path_, ignored);
-  }
-  NewFolder(const NewFolder&) = delete;
-  NewFolder& operator=(const NewFolder&) = delete;
-  [[nodiscard]] const fs::path& path() const { return path_; }
-  void rename_to(const fs::path& path) {
-    std::error_code error;
-    fs::rename(path_, path, error);
-    if (error)
-      fail("{}: cannot be renamed to {}: {}", path_.string(), path.string(), error.message());
-    kept_ = true;
-  }
-
- private:
-  fs::path path_;
-  bool kept_ = false;
 };
 
 const char* reason_of(archive* a) {
@@ -129,6 +102,7 @@ void unpack(const fs::path& archive_path, const fs::path& folder, std::string_vi
               inner.empty() ? std::string() : fmt::format(" below {}", inner));
   }
   fresh.rename_to(folder);
+  fresh.keep();
 }
 
 }  // namespace ridgeline

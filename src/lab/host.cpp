@@ -7,6 +7,8 @@
 #include <sstream>
 #include <vector>
 
+#include "base/folder.h"
+
 namespace ridgeline {
 namespace {
 
@@ -39,7 +41,10 @@ std::optional<double> number(const std::string& text) {
 // so that the path told is not there: then the root itself is all there is to ask.
 std::vector<fs::path> groups(const fs::path& mount, const std::string& path) {
   std::vector<fs::path> list;
-  fs::path group = mount / fs::path(path).relative_path();
+  // Never with a slash at the end: libstdc++ 12 damages memory when it gets none while it appends
+  // to such a path.
+  const fs::path below = fs::path(path).relative_path();
+  fs::path group = below.empty() ? mount : mount / below;
   for (; group != mount && group.has_relative_path(); group = group.parent_path()) {
     std::error_code ignored;
     if (fs::is_directory(group, ignored)) list.push_back(group);
@@ -143,8 +148,7 @@ std::string chosen(const std::string& choices) {
 int count_nodes(const fs::path& folder) {
   int count = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in(folder, error)) {
     if (name.size() > 4 && name.starts_with("node") && name[4] >= '0' && name[4] <= '9') ++count;
   }
   return count;

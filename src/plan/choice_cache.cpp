@@ -1,11 +1,10 @@
 #include "plan/choice_cache.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "plan/auto.h"
 
@@ -55,15 +54,10 @@ void store_choice(const std::filesystem::path& file, const std::string& key,
   std::filesystem::create_directories(file.parent_path(), ignored);
   Json cache = read_cache(file);
   cache[key] = providers;
-  std::filesystem::path beside = file;
-  beside += fmt::format(".{}", getpid());
-  std::ofstream stream(beside);
-  stream << cache.dump(1) << '\n';
-  stream.close();
-  if (stream) {
-    std::filesystem::rename(beside, file, ignored);
-  } else {
-    std::filesystem::remove(beside, ignored);
+  try {
+    write_durably(file, cache.dump(1) + '\n');
+  } catch (const Error&) {
+    // Without the cache the next run searches again.
   }
 }
 

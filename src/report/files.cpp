@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "report/contents.h"
@@ -72,13 +73,10 @@ PictureFiles pictures_for(const std::vector<PictureProblem>& problems, std::stri
 }
 
 void list_files(const ReportFolder& folder, WrittenReport& report) {
-  for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
-    const std::string name = fs::relative(entry.path(), folder.path()).string();
-    if (entry.is_directory() || name.starts_with('.')) continue;
-    report.files.push_back({name, static_cast<std::int64_t>(entry.file_size())});
+  for (const std::string& name : files_below(folder.path())) {
+    if (name.starts_with('.')) continue;
+    report.files.push_back({name, static_cast<std::int64_t>(fs::file_size(folder.path() / name))});
   }
-  std::sort(report.files.begin(), report.files.end(),
-            [](const WrittenFile& a, const WrittenFile& b) { return a.name < b.name; });
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/text_file.h"
 #include "lab/peers/line_process.h"
 #include "report/plot/draw.h"
 
@@ -60,13 +60,6 @@ std::string script_of(const Figure& figure, const plot::Colours& colours, const 
   return script;
 }
 
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
-}
-
 // gnuplot does not notice a full disk.
 bool is_whole(const std::string& contents, const std::string& format) {
   const std::string_view end = format == "svg"   ? "</svg>"
@@ -88,17 +81,14 @@ void name_fonts(const fs::path& path, std::string contents) {
   const std::string fonts = "font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\"";
   replace_all(contents, "font-family=\"DejaVu Sans\"", fonts);
   replace_all(contents, "font-family=\"DejaVu Sans:Bold\"", fonts + " font-weight=\"bold\"");
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << contents;
-  file.close();
-  if (!file) fail("{}: cannot be written; is the disk full?", path.string());
+  write_text(path, contents);
 }
 
 void check_pictures(const Figure& figure, const fs::path& folder,
                     const std::vector<std::string>& formats) {
   for (const std::string& format : formats) {
     const fs::path path = folder / (figure.id + '.' + format);
-    std::string contents = read_file(path);
+    std::string contents = read_text(path);
     if (!is_whole(contents, format)) {
       fail("{}: gnuplot could not write it whole; is the disk full?", path.string());
     }
@@ -117,12 +107,7 @@ class Script {
   Script(const Script&) = delete;
   Script& operator=(const Script&) = delete;
 
-  void write(const std::string& text) const {
-    std::ofstream file(path_, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    if (!file) fail("{}: cannot be written; is the disk full?", path_.string());
-  }
+  void write(const std::string& text) const { write_text(path_, text); }
   [[nodiscard]] const fs::path& path() const { return path_; }
 
  private:

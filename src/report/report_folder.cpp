@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
+#include "base/folder.h"
+#include "base/text_file.h"
 
 namespace ridgeline::report {
 namespace {
@@ -23,9 +25,7 @@ constexpr const char* kMarker = ".ridgeline-report";
 
 std::set<std::string> files_in(const fs::path& folder) {
   std::set<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_directory()) names.insert(fs::relative(entry.path(), folder).string());
-  }
+  for (const std::string& name : files_below(folder)) names.insert(name);
   names.erase(kMarker);
   return names;
 }
@@ -48,15 +48,15 @@ void check_target(const fs::path& target) {
         target.string());
   }
   if (fs::is_empty(target)) return;
-  std::ifstream marker(target / kMarker);
-  if (!marker) {
+  if (!fs::exists(target / kMarker)) {
     bad_input(
         "{}: is not empty and not a former report, so it is left alone; give another folder "
         "with --out",
         target.string());
   }
   std::set<std::string> written;
-  for (std::string line; std::getline(marker, line);) written.insert(line);
+  std::istringstream lines(read_text(target / kMarker));
+  for (std::string line; std::getline(lines, line);) written.insert(line);
   for (const std::string& name : files_in(target)) {
     if (written.contains(name) || is_latex_product(name)) continue;
     bad_input(
@@ -72,9 +72,14 @@ void exchange(const fs::path& fresh, const fs::path& target) {
   const fs::path old = target.string() + ".old";
   std::error_code error;
   fs::rename(target, old, error);
-  if (!error) fs::rename(fresh, target, error);
-  if (error) fail("{}: cannot be replaced: {}", target.string(), error.message());
-  fs::rename(old, fresh);
+  const bool away = !error;
+  if (away) fs::rename(fresh, target, error);
+  if (error) {
+    std::error_code ignored;
+    if (away) fs::rename(old, target, ignored);
+    fail("{}: cannot be replaced: {}", target.string(), error.message());
+  }
+  remove_tree(old);
 }
 
 }  // namespace
@@ -93,10 +98,11 @@ ReportFolder::ReportFolder(const fs::path& target) {
   for (fs::path above = new_.parent_path(); !fs::exists(above); above = above.parent_path()) {
     made_.push_back(above);
   }
+  const fs::path marker = new_ / kMarker;
   fs::create_directories(new_, error);
   if (error) bad_input("{}: cannot be made: {}", new_.string(), error.message());
   // Whoever holds the lock is writing; without one, a program was killed there.
-  lock_ = open((new_ / kMarker).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+  lock_ = open(marker.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock_ < 0) {
     const std::string reason = std::strerror(errno);
     fs::remove(new_, error);
@@ -107,15 +113,21 @@ ReportFolder::ReportFolder(const fs::path& target) {
     lock_ = -1;
     bad_input("{}: another report is being written there", target_.string());
   }
-  for (const auto& entry : fs::directory_iterator(new_)) {
-    if (entry.path().filename() != kMarker) fs::remove_all(entry.path(), error);
+  try {
+    for (const std::string& name : names_in(new_, error)) {
+      if (name != kMarker) remove_tree(new_ / name);
+    }
+  } catch (...) {
+    remove_tree(new_);
+    close(lock_);
+    throw;
   }
 }
 
 ReportFolder::~ReportFolder() {
   if (lock_ < 0) return;
   std::error_code ignored;
-  fs::remove_all(new_, ignored);
+  remove_tree(new_);
   if (!committed_) {
     for (const fs::path& folder : made_) fs::remove(folder, ignored);
   }
@@ -126,19 +138,14 @@ void ReportFolder::write(const std::string& name, const std::string& contents) c
   const fs::path path = new_ / name;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
-  errno = 0;
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << contents;
-  file.close();
-  if (!file) fail("{}: cannot be written: {}", path.string(), std::strerror(errno));
+  write_text(path, contents);
 }
 
 void ReportFolder::commit() {
   std::string names;
   for (const std::string& name : files_in(new_)) names += name + '\n';
-  const bool written = ftruncate(lock_, 0) == 0 && pwrite(lock_, names.data(), names.size(), 0) ==
-                                                       static_cast<ssize_t>(names.size());
-  if (!written) fail("{}: cannot be written: {}", new_.string(), std::strerror(errno));
+  // Through another descriptor: the lock belongs to ours.
+  write_text(new_ / kMarker, names);
   if (fs::exists(target_)) {
     exchange(new_, target_);
   } else {

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/embedded.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/text_file.h"
 #include "study/study.h"
 
 namespace ridgeline::study {
@@ -24,13 +23,6 @@ constexpr std::array<std::string_view, 6> kOrder = {"quick",    "environments", 
 
 std::size_t place_of(const std::string& name) {
   return static_cast<std::size_t>(std::find(kOrder.begin(), kOrder.end(), name) - kOrder.begin());
-}
-
-std::string contents_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!(text << file.rdbuf())) bad_input("{}: cannot be read", path.string());
-  return text.str();
 }
 
 }  // namespace
@@ -55,7 +47,7 @@ Study find_study(const std::string& name_or_file) {
   }
   std::error_code ignored;
   if (fs::is_regular_file(name_or_file, ignored)) {
-    return parse_study(contents_of(name_or_file), name_or_file);
+    return parse_study(read_text(name_or_file), name_or_file);
   }
   const std::vector<std::string> names = built_in_studies();
   const std::vector<std::string_view> known(names.begin(), names.end());

@@ -8,14 +8,14 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "backends/registry.h"
 #include "base/durable_file.h"
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "base/text_file.h"
 #include "train/checkpoint_json.h"
 #include "train/safetensors.h"
 
@@ -89,14 +89,6 @@ std::string last_batch_text(LastBatch policy) {
   return policy == LastBatch::smaller ? "smaller" : policy == LastBatch::drop ? "drop" : "repeat";
 }
 
-std::string read_text(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) bad_input("{}: cannot be opened: {}", path.string(), std::strerror(errno));
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 // "checkpoint-000012" -> 12; nothing for any other name.
 std::optional<std::int64_t> number_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -155,29 +147,24 @@ void write_tensors(const fs::path& path, const std::vector<StepRunner::NamedTens
   write_safetensors(path, tensors);
 }
 
-void write_text(const fs::path& path, std::string_view text) {
-  DurableFile file(path);
-  file.write(text);
-  file.commit();
-}
-
-// All that is neither last nor best, and what a killed training left half-written.
+// All that is neither last nor best, and what a killed training left half-written. What cannot be
+// removed now is, after the next checkpoint.
 void remove_others(const fs::path& folder, const std::string& last, const std::string& best) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kPrefix) && name != last && name != best) {
-      fs::remove_all(entry.path(), ignored);
-    }
+  std::error_code error;
+  std::vector<std::string> names = names_in(folder, error);
+  if (error) names = names_in(folder, error);
+  for (const std::string& name : names) {
+    if (name.starts_with(kPrefix) && name != last && name != best) remove_tree(folder / name);
   }
 }
 
 std::int64_t next_number(const fs::path& folder) {
   std::int64_t number = 0;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    number = std::max(number, number_of(entry.path().filename().string()).value_or(0));
+  std::error_code error;
+  for (const std::string& name : names_in(folder, error)) {
+    number = std::max(number, number_of(name).value_or(0));
   }
+  if (error) fail("{}: cannot be read: {}", folder.string(), error.message());
   return number + 1;
 }
 
@@ -284,34 +271,39 @@ void restore(const Checkpoint& checkpoint, Trainer& trainer) {
   trainer.go_on_from(checkpoint.progress);
 }
 
-CheckpointWriter::CheckpointWriter(fs::path folder) : folder_(std::move(folder)) {
+FolderLock::FolderLock(const fs::path& folder)
+    : folder_(folder), path_(folder / kLock), last_(folder / kLast) {
   std::error_code error;
   made_ = fs::create_directories(folder_, error);
   if (error) bad_input("{}: cannot be made: {}", folder_.string(), error.message());
-  const fs::path lock = folder_ / kLock;
-  lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0) bad_input("{}: cannot be written: {}", folder_.string(), std::strerror(errno));
+  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const int reason = errno;
   // The system takes the lock back when the program ends, however it ends.
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    close(lock_);
+  if (file_ >= 0 && flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+  if (file_ >= 0) {
+    close(file_);
     bad_input("{}: another training is writing its checkpoints there", folder_.string());
   }
-  if (has_checkpoint(folder_)) best_ = read_last_checkpoint(folder_).best;
+  if (made_) fs::remove(folder_, error);
+  bad_input("{}: cannot be written: {}", folder_.string(), std::strerror(reason));
 }
 
-CheckpointWriter::~CheckpointWriter() {
+FolderLock::~FolderLock() {
   // A training that never began leaves nothing behind.
   std::error_code ignored;
-  if (!has_checkpoint(folder_)) {
-    fs::remove(folder_ / kLock, ignored);
+  if (!fs::exists(last_, ignored)) {
+    fs::remove(path_, ignored);
     if (made_) fs::remove(folder_, ignored);
   }
-  close(lock_);
+  close(file_);
+}
+
+CheckpointWriter::CheckpointWriter(fs::path folder) : folder_(std::move(folder)), lock_(folder_) {
+  if (has_checkpoint(folder_)) best_ = read_last_checkpoint(folder_).best;
 }
 
 void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainProgress& progress) {
   const std::string name = fmt::format("{}{:06}", kPrefix, next_number(folder_));
-  const fs::path part = folder_ / (name + ".part");
   const bool is_best =
       progress.best && progress.step_in_epoch == 0 && progress.best->epoch == progress.epoch;
   if (!settings_) settings_ = settings_of(trainer.config(), data);
@@ -323,22 +315,23 @@ void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainPro
   checkpoint.progress = progress;
   checkpoint.best = is_best ? name : best_;
   if (trainer.config().plan.choices) checkpoint.choices = *trainer.config().plan.choices;
-  try {
-    fs::remove_all(part);
-    fs::create_directory(part);
+  {
+    const fs::path part = folder_ / (name + ".part");
+    remove_tree(part);
+    NewFolder fresh(part);
     write_tensors(part / kTensors, trainer.runner().read_state());
-    write_text(part / kState, checkpoint_text(checkpoint));
-    fs::rename(part, folder_ / name);
+    write_durably(part / kState, checkpoint_text(checkpoint));
+    fresh.rename_to(folder_ / name);
     sync_folder(folder_);
-    write_text(folder_ / kLast, name + '\n');
-  } catch (const fs::filesystem_error& error) {
-    std::error_code ignored;
-    fs::remove_all(part, ignored);
-    fail("{}: cannot be written: {}", folder_.string(), error.code().message());
-  } catch (const Error&) {
-    std::error_code ignored;
-    fs::remove_all(part, ignored);
-    throw;
+    DurableFile last(folder_ / kLast);
+    last.write(name + '\n');
+    try {
+      last.commit();
+    } catch (...) {
+      if (last.in_place()) fresh.keep();
+      throw;
+    }
+    fresh.keep();
   }
   best_ = checkpoint.best;
   remove_others(folder_, name, best_);

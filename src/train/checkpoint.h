@@ -52,23 +52,33 @@ struct Checkpoint {
 // when a tensor is missing or of another size; then nothing was written.
 void restore(const Checkpoint& checkpoint, Trainer& trainer);
 
-// A training's hold on its folder.
+// A training's hold on its folder. Goes away with everything it made, unless the folder holds a
+// checkpoint by then.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  std::filesystem::path folder_, path_, last_;
+  bool made_ = false;  // the folder, by us
+  int file_ = -1;
+};
+
 class CheckpointWriter {
  public:
   // Makes the folder where it is not there. Bad_input when that cannot be, or when another training
   // writes there.
   explicit CheckpointWriter(std::filesystem::path folder);
-  ~CheckpointWriter();
-  CheckpointWriter(const CheckpointWriter&) = delete;
-  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   // A failure leaves the former checkpoint as it was.
   void write(Trainer& trainer, const Split& data, const TrainProgress& progress);
 
  private:
   std::filesystem::path folder_;
-  bool made_ = false;  // by us
-  int lock_ = -1;
+  FolderLock lock_;
   std::string best_;
   std::optional<Settings> settings_;  // of the data and the configuration, which do not change
 };

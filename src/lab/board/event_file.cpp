@@ -62,6 +62,15 @@ std::string with_summary(WireMessage event, const WireMessage& summary_value) {
   return event.bytes(event::kSummary, whole.text()).text();
 }
 
+// Folders that go away again where nothing was put into them, the deepest first.
+struct EmptyFolders {
+  ~EmptyFolders() {
+    std::error_code ignored;
+    for (const std::filesystem::path& each : folders) std::filesystem::remove(each, ignored);
+  }
+  std::vector<std::filesystem::path> folders;
+};
+
 }  // namespace
 
 double wall_time_now() {
@@ -70,6 +79,8 @@ double wall_time_now() {
 
 EventFile::EventFile(const std::filesystem::path& folder) : flushed_(Clock::now()) {
   std::error_code error;
+  EmptyFolders made;
+  if (!std::filesystem::exists(folder, error)) made.folders.push_back(folder);
   std::filesystem::create_directories(folder, error);
   if (error) fail("{}: cannot be made: {}", folder.string(), error.message());
   static std::atomic<int> number = 0;
@@ -137,10 +148,10 @@ void EventFile::flush() {
 void check_event_folder(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   std::error_code error;
-  std::vector<fs::path> missing;
+  EmptyFolders made;  // what another program has put something into stays
   for (fs::path each = fs::absolute(folder).lexically_normal(); !fs::exists(each, error);
        each = each.parent_path()) {
-    missing.push_back(each);
+    made.folders.push_back(each);
   }
   fs::create_directories(folder, error);
   std::string reason = error.message();
@@ -152,8 +163,6 @@ void check_event_folder(const std::filesystem::path& folder) {
   } else if (!error) {
     reason = std::strerror(errno);
   }
-  // Deepest first; what another program has put something into stays.
-  for (const fs::path& each : missing) fs::remove(each, error);
   if (file < 0) {
     bad_input(
         "{}: event files cannot be written there: {}; name a folder that can be made or "

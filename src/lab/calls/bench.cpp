@@ -221,8 +221,8 @@ BenchReport run_bench(BenchRequest request, CallListener& listener,
   if (recorder) {
     // What a process that was interrupted between two others leaves open.
     recorder->close(RunStatus::interrupted, "");
-    report.store = request.store.path;
     report.store_trouble = recorder->trouble();
+    if (report.store_trouble.empty()) report.store = request.store.path;
     report.recording_share = recorder->seconds() / seconds;
     for (std::size_t i = 0; i < report.results.size(); ++i) {
       report.runs.push_back(recorder->run(i) != 0 ? recorder->uuid(i) : "");

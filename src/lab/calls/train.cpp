@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/reason.h"
 #include "base/text.h"
 #include "data/catalog.h"
 #include "data/sample_reader.h"
@@ -259,10 +260,10 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   listener.begun(report, checkpoints.former_epochs());
   try {
     report.result = trainer.train(observer);
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     report.result = observer.reached();
-    report.error = error.what();
-    report.error_kind = error.kind();
+    report.error = reason_of(error);
+    if (const auto* known = dynamic_cast<const Error*>(&error)) report.error_kind = known->kind();
     (void)record.finish(report.result, report.error);
     return report;
   }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/reason.h"
 #include "base/text.h"
 #include "lab/calls/options.h"
 #include "lab/complexity.h"
@@ -47,6 +48,10 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer,
     settings.emplace_back("seed", fmt::format("{}", config.seed));
     board_->settings(settings);
   }
+  if (rate_hz_ > 0.0) {
+    sampler_ = std::make_unique<TelemetrySampler>(all_sensors(), rate_hz_, start_);
+  }
+  // Last: from here on the run is to be ended.
   if (store_) {
     RunRecord run = begin_record(*store_, options.store, "train");
     const NetworkRecord network = describe_network(config.step.model);
@@ -57,12 +62,9 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer,
     run.executor = identity.executor;
     run_ = store_->begin(run);
   }
-  if (rate_hz_ > 0.0) {
-    sampler_ = std::make_unique<TelemetrySampler>(all_sensors(), rate_hz_, start_);
-  }
 }
 
-TrainRecord::~TrainRecord() = default;
+TrainRecord::~TrainRecord() { give_up(); }
 
 double TrainRecord::now() const {
   return std::chrono::duration<double>(TelemetrySampler::Clock::now() - start_).count();
@@ -73,8 +75,20 @@ void TrainRecord::writing(Body body) {
   if (!store_ || !trouble_.empty()) return;
   try {
     body();
-  } catch (const Error& error) {
-    trouble_ = error.what();
+  } catch (const std::exception& error) {
+    trouble_ = reason_of(error);
+  }
+}
+
+// A run that is not whole in the store must not look as if it went on.
+void TrainRecord::give_up() noexcept {
+  if (run_ == 0 || finished_) return;
+  finished_ = true;
+  try {
+    store_->finish(run_, RunStatus::failed,
+                   trouble_.empty() ? "the training ended early" : trouble_, {}, {});
+  } catch (const std::exception&) {
+    // It cannot be written at all, of which trouble() tells.
   }
 }
 
@@ -231,7 +245,9 @@ std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::s
   writing([&] {
     if (!stored.empty()) store_->add(run_, std::span<const Finding>(stored));
     store_->finish(run_, status, error, numbers_, notes);
+    finished_ = true;
   });
+  give_up();
   return findings;
 }
 

@@ -26,7 +26,8 @@ struct TrainRecordOptions {
 void check(const TrainRecordOptions& options);
 
 // A store or an event file that cannot be written any more does not end the training: trouble() and
-// board_trouble() tell of it.
+// board_trouble() tell of it. A run that has begun and was not finished has failed when the record
+// goes away.
 class TrainRecord {
  public:
   // Begins the run. REQUIRES: the trainer outlives the record.
@@ -52,9 +53,11 @@ class TrainRecord {
   [[nodiscard]] std::vector<Finding> lasting_alarms() const;
   template <typename Body>
   void writing(Body body);
+  void give_up() noexcept;
 
   std::optional<Store> store_;
   RunId run_ = 0;
+  bool finished_ = false;
   TelemetrySampler::Clock::time_point start_;
   std::unique_ptr<TelemetrySampler> sampler_;
   std::optional<RunBoard> board_;

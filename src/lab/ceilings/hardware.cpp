@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/folder.h"
 
 namespace ridgeline {
 namespace {
@@ -108,10 +109,9 @@ std::vector<fs::path> user_hardware_files() {
     return {};
   }
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(place, error)) {
-    if (entry.path().extension() == ".toml") files.push_back(entry.path());
+  for (const std::string& name : names_in(place, error)) {
+    if (fs::path(name).extension() == ".toml") files.push_back(place / name);
   }
-  std::sort(files.begin(), files.end());
   return files;
 }
 

@@ -2,14 +2,13 @@
 
 #include <toml++/toml.h>
 
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "base/embedded.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/text_file.h"
 #include "lab/ceilings/hardware.h"
 
 namespace ridgeline {
@@ -131,13 +130,6 @@ KnownCpu cpu_of(Entry& entry) {
   return cpu;
 }
 
-std::string contents_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!(text << file.rdbuf())) bad_input("{}: cannot be read", path.string());
-  return text.str();
-}
-
 }  // namespace
 
 void parse_hardware(std::string_view text, const std::string& file, KnownHardware& hardware) {
@@ -172,7 +164,7 @@ void parse_hardware(std::string_view text, const std::string& file, KnownHardwar
 KnownHardware known_hardware() {
   KnownHardware hardware;
   for (const std::filesystem::path& path : user_hardware_files()) {
-    parse_hardware(contents_of(path), path.string(), hardware);
+    parse_hardware(read_text(path), path.string(), hardware);
   }
   for (const EmbeddedFile& file : embedded_files()) {
     if (file.name.starts_with("hardware/")) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/processor_time.h"
+#include "base/reason.h"
 #include "lab/measure/blocks.h"
 #include "lab/stats/summary.h"
 
@@ -66,7 +67,7 @@ class Group {
       body();
     } catch (const std::exception& error) {
       end(candidate, {.status = RunStatus::failed,
-                      .error = error.what(),
+                      .error = reason_of(error),
                       .reason = candidate.stopping.reason(),
                       .warmup = candidate.warmup.text(),
                       .details = {}});

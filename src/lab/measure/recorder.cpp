@@ -1,6 +1,7 @@
 #include "lab/measure/recorder.h"
 
 #include "base/error.h"
+#include "base/reason.h"
 
 namespace ridgeline {
 namespace {
@@ -22,8 +23,8 @@ void StoreRecorder::writing(Body body) {
   const Clock::time_point start = Clock::now();
   try {
     body();
-  } catch (const Error& error) {
-    trouble_ = error.what();
+  } catch (const std::exception& error) {
+    trouble_ = reason_of(error);
   }
   seconds_ += seconds_since(start);
 }
@@ -73,11 +74,28 @@ void StoreRecorder::finish(std::size_t candidate, RunStatus status, const std::s
     findings.insert(findings.end(), summary.findings.begin(), summary.findings.end());
   }
   numbers["recording_overhead_share"] = seconds_ / seconds_since(start_);
-  runs_[candidate].finished = true;
   writing([&] {
     if (!findings.empty()) store_.add(runs_[candidate].id, std::span<const Finding>(findings));
     store_.finish(runs_[candidate].id, status, error, numbers, notes);
   });
+  if (!trouble_.empty()) give_up(candidate);
+  runs_[candidate].finished = true;
+}
+
+// A run that is not whole in the store must not look as if it went on.
+void StoreRecorder::give_up(std::size_t candidate) noexcept {
+  try {
+    store_.finish(runs_[candidate].id, RunStatus::failed,
+                  trouble_.empty() ? "the measurement ended early" : trouble_, {}, {});
+  } catch (const std::exception&) {
+    // It cannot be written at all, of which trouble() tells.
+  }
+}
+
+StoreRecorder::~StoreRecorder() {
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    if (runs_[i].id != 0 && !runs_[i].finished) give_up(i);
+  }
 }
 
 void StoreRecorder::close(RunStatus status, const std::string& error) {

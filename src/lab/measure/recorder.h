@@ -17,12 +17,16 @@ struct RecorderConfig {
 };
 
 // A store that cannot be written any more (a full disk) does not end the measuring: trouble() tells
-// of it, and nothing more is written.
+// of it, and nothing more is written, except that the runs have failed. So have those that have
+// begun and not ended when the recorder goes away.
 class StoreRecorder final : public MeasureSink {
  public:
   // REQUIRES: the store outlives the recorder; `results` collects the same events, each before this
   // one sees it.
   StoreRecorder(Store& store, RecorderConfig config, const ResultCollector& results);
+  ~StoreRecorder();
+  StoreRecorder(const StoreRecorder&) = delete;
+  StoreRecorder& operator=(const StoreRecorder&) = delete;
 
   void begun(std::size_t candidate) override;
   void measured(std::size_t candidate, std::span<const Sample> samples) override;
@@ -46,6 +50,7 @@ class StoreRecorder final : public MeasureSink {
   template <typename Body>
   void writing(Body body);
   void finish(std::size_t candidate, RunStatus status, const std::string& error);
+  void give_up(std::size_t candidate) noexcept;
 
   Store& store_;
   RecorderConfig config_;

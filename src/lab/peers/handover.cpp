@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "train/export_weights.h"
 #include "train/safetensors.h"
 
@@ -28,8 +29,7 @@ TemporaryFolder::TemporaryFolder(std::string_view purpose) {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
+  if (!path_.empty()) remove_tree(path_);
 }
 
 PeerFiles::PeerFiles(const StepSpec& step, const Dataset& data, std::uint64_t seed,

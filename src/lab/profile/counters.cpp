@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/folder.h"
 
 namespace ridgeline {
 namespace {
@@ -56,8 +57,8 @@ std::string refusal(int error) {
 std::vector<pid_t> own_threads() {
   std::vector<pid_t> threads;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
-    threads.push_back(static_cast<pid_t>(std::stol(entry.path().filename().string())));
+  for (const std::string& name : names_in("/proc/self/task", ignored)) {
+    threads.push_back(static_cast<pid_t>(std::stol(name)));
   }
   return threads;
 }

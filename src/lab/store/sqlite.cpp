@@ -1,7 +1,9 @@
 #include "lab/store/sqlite.h"
 
 #include <sqlite3.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -116,13 +118,21 @@ void Statement::reset() { (void)sqlite3_reset(statement_); }
 
 const std::string& Statement::file() const { return connection_->name(); }
 
-Connection::Connection(const fs::path& path, Access access) : name_(path.string()) {
+Connection::Connection(const fs::path& path, Access access)
+    : name_(path.string()), uri_(uri_of(path, "")), log_(name_ + "-wal") {
   // Readers open for writing too, where they may: whoever closes last then brings the log home and
   // removes it, and nobody else can.
-  open(uri_of(path, ""), access == Access::write_or_create
-                             ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-                             : SQLITE_OPEN_READWRITE);
+  const int flags = access == Access::write_or_create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                                                      : SQLITE_OPEN_READWRITE;
+  open(uri_, flags);
   try {
+    // SQLite turns to reading whatever the trouble was, and so does not tell it. One that has
+    // passed is worth a second try.
+    if (sqlite3_db_readonly(handle_, "main") == 1 && access != Access::read &&
+        ::access(name_.c_str(), W_OK) == 0) {
+      close();
+      open(uri_, flags);
+    }
     if (access == Access::read) {
       // A log in a folder that we may not write cannot be joined; without a log there is nothing
       // to join, and the file does not change under us.
@@ -131,6 +141,7 @@ Connection::Connection(const fs::path& path, Access access) : name_(path.string(
       const bool unreachable = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
       if (unreachable && !has_log(path)) {
         close();
+        log_.clear();
         open(uri_of(path, "?immutable=1"), SQLITE_OPEN_READONLY);
       } else if (code != SQLITE_OK) {
         raise(code);
@@ -160,7 +171,16 @@ std::unique_ptr<Connection> Connection::in_memory_copy(Connection& other) {
 Connection::~Connection() { close(); }
 
 void Connection::open(const std::string& uri, int flags) {
-  const int code = sqlite3_open_v2(uri.c_str(), &handle_, flags | SQLITE_OPEN_URI, nullptr);
+  const auto try_to = [&] {
+    return sqlite3_open_v2(uri.c_str(), &handle_, flags | SQLITE_OPEN_URI, nullptr);
+  };
+  int code = try_to();
+  // Where a file that may be made is missing, SQLite has turned to reading: the reason is another.
+  if (handle_ != nullptr && code != SQLITE_OK && (flags & SQLITE_OPEN_CREATE) != 0 &&
+      sqlite3_system_errno(handle_) == ENOENT) {
+    close();
+    code = try_to();
+  }
   if (handle_ == nullptr) throw std::bad_alloc();
   (void)sqlite3_extended_result_codes(handle_, 1);
   (void)sqlite3_busy_timeout(handle_, kPatienceSeconds * 1000);
@@ -170,9 +190,23 @@ void Connection::open(const std::string& uri, int flags) {
   fail("{}: cannot be opened: {}", name_, error != 0 ? std::strerror(error) : sqlite3_errstr(code));
 }
 
-void Connection::close() {
+void Connection::close() noexcept {
   statements_.clear();
+  if (handle_ == nullptr) return;
   (void)sqlite3_close_v2(std::exchange(handle_, nullptr));
+  if (log_.empty() || ::access(log_.c_str(), F_OK) != 0) return;
+  // Others use the file, or the log could not be moved home: then a second try may do it. Nothing
+  // is lost if it does not: the next program to open the file reads the log.
+  sqlite3* again = nullptr;
+  if (sqlite3_open_v2(uri_.c_str(), &again, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI, nullptr) ==
+      SQLITE_OK) {
+    (void)sqlite3_exec(again, "SELECT 1 FROM sqlite_master LIMIT 1", nullptr, nullptr, nullptr);
+  }
+  (void)sqlite3_close_v2(again);
+}
+
+void Connection::roll_back() noexcept {
+  (void)sqlite3_exec(handle_, "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 void Connection::execute(const std::string& sql) {
@@ -212,6 +246,12 @@ void Connection::use_write_ahead_log() {
   }
 }
 
+bool Connection::writable() const {
+  const fs::path folder = fs::path(name_).parent_path();
+  return ::access(name_.c_str(), W_OK) == 0 &&
+         ::access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;
+}
+
 void Connection::raise(int code) const {
   const std::string words = sqlite3_errmsg(handle_);
   const int error = sqlite3_system_errno(handle_);
@@ -227,11 +267,18 @@ void Connection::raise(int code) const {
     case SQLITE_FULL:
       fail("{}: cannot be written: the disk is full. What was committed before is kept", name_);
     case SQLITE_READONLY:
+      if (writable()) {
+        fail("{}: its log or its index, {}-wal and {}-shm, cannot be opened", name_, name_, name_);
+      }
       fail("{}: cannot be written: the file or its folder is read-only", name_);
     case SQLITE_IOERR:
       fail("{}: cannot be read or written: {}. What was committed before is kept", name_, reason);
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
+      // SQLite tries again for reading only, and keeps the reason of that: there is no such log.
+      if (error == ENOENT && ::access(name_.c_str(), F_OK) == 0) {
+        fail("{}: its log or its index, {}-wal and {}-shm, cannot be opened", name_, name_, name_);
+      }
       fail("{}: cannot be opened: {}", name_, reason);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -249,11 +296,8 @@ Transaction::Transaction(Connection& connection, Kind kind) : connection_(&conne
 
 Transaction::~Transaction() {
   if (connection_ == nullptr) return;
-  try {
-    connection_->prepared("ROLLBACK").run();
-  } catch (const std::exception&) {
-    // After some errors SQLite has rolled back by itself.
-  }
+  // After some errors SQLite has rolled back by itself.
+  connection_->roll_back();
 }
 
 void Transaction::commit() {

@@ -72,6 +72,7 @@ class Connection {
   // Write-ahead logging: readers and one writer at a time do not wait for each other. Where the
   // file system cannot do it the file keeps its journal.
   void use_write_ahead_log();
+  void roll_back() noexcept;
   [[nodiscard]] const std::string& name() const { return name_; }
 
   // Throws what the code means.
@@ -81,9 +82,11 @@ class Connection {
   friend class Statement;
   Connection() = default;
   void open(const std::string& uri, int flags);
-  void close();
+  void close() noexcept;
+  [[nodiscard]] bool writable() const;  // the file and its folder, by us
 
-  std::string name_;
+  std::string name_, uri_;
+  std::string log_;  // the write-ahead log's file; empty: none is ours to remove
   sqlite3* handle_ = nullptr;
   std::map<std::string, std::unique_ptr<Statement>> statements_;
 };

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <map>
 
+#include "base/folder.h"
 #include "lab/telemetry/sensor_file.h"
 #include "lab/telemetry/sensors.h"
 
@@ -82,9 +83,7 @@ class Children final : public SensorPart {
     const auto self = static_cast<int>(leading_number(word_of(proc_ / "self/stat")).value_or(0.0));
     for (auto& [process, known] : known_) known.seen = false;
     std::error_code error;
-    for (fs::directory_iterator entry(proc_, error), end; !error && entry != end;
-         entry.increment(error)) {
-      const std::string name = entry->path().filename().string();
+    for (const std::string& name : names_in(proc_, error)) {
       if (std::isdigit(static_cast<unsigned char>(name[0])) == 0) continue;
       const int process = std::atoi(name.c_str());
       Known& known = known_[process];

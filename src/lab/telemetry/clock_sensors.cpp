@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/folder.h"
 #include "lab/telemetry/sensor_file.h"
 #include "lab/telemetry/sensors.h"
 
@@ -20,11 +21,7 @@ constexpr const char* kThrottled = "cpu_throttle_events";
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> paths;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    paths.push_back(entry->path());
-  }
-  std::sort(paths.begin(), paths.end());
+  for (const std::string& name : names_in(folder, error)) paths.push_back(folder / name);
   return paths;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/folder.h"
 #include "lab/telemetry/sensor_file.h"
 #include "lab/telemetry/sensors.h"
 
@@ -53,14 +54,13 @@ class Energy final : public SensorPart {
  public:
   explicit Energy(const fs::path& root) {
     std::error_code error;
-    for (fs::directory_iterator entry(root / "sys/class/powercap", error), end;
-         !error && entry != end; entry.increment(error)) {
-      const std::string zone = entry->path().filename().string();
+    const fs::path zones = root / "sys/class/powercap";
+    for (const std::string& zone : names_in(zones, error)) {
       // The same counters are offered a second time through memory-mapped registers.
       if (zone.starts_with("intel-rapl-mmio")) continue;
-      const std::string name = word_of(entry->path() / "name");
-      if (name.starts_with("package")) processors_.add(entry->path());
-      if (name == "dram") memory_.add(entry->path());
+      const std::string name = word_of(zones / zone / "name");
+      if (name.starts_with("package")) processors_.add(zones / zone);
+      if (name == "dram") memory_.add(zones / zone);
     }
   }
 

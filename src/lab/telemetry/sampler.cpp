@@ -81,7 +81,15 @@ struct TelemetrySampler::State {
     return first + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(beat));
   }
 
-  void work() {
+  // A thread may not throw: without memory the readings end.
+  void work() noexcept {
+    try {
+      read_on();
+    } catch (const std::exception&) {
+    }
+  }
+
+  void read_on() {
     bool readable = true;
     for (bool stop = false; !stop && readable;) {
       {
