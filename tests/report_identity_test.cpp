@@ -171,9 +171,9 @@ Runs joined(Runs a, const Runs& b) {
   return a;
 }
 
-class ReportIdentity : public ::testing::TestWithParam<Scenario> {};
+class SlowReportIdentity : public ::testing::TestWithParam<Scenario> {};
 
-TEST_P(ReportIdentity, RunsThatDifferInOneFieldAreBothShownUnderDifferentNames) {
+TEST_P(SlowReportIdentity, RunsThatDifferInOneFieldAreBothShownUnderDifferentNames) {
   const Variations variations(GetParam());
   const Runs usual = variations.with("");
   for (const IdentityField& field : identity_fields()) {
@@ -193,7 +193,7 @@ TEST_P(ReportIdentity, RunsThatDifferInOneFieldAreBothShownUnderDifferentNames) 
   }
 }
 
-TEST_P(ReportIdentity, AllOfThemTogetherHaveDifferentNames) {
+TEST_P(SlowReportIdentity, AllOfThemTogetherHaveDifferentNames) {
   const Variations variations(GetParam());
   Runs runs = variations.with("");
   for (const IdentityField& field : identity_fields()) {
@@ -205,7 +205,7 @@ TEST_P(ReportIdentity, AllOfThemTogetherHaveDifferentNames) {
   }
 }
 
-TEST_P(ReportIdentity, ExecutorsThatAreComparedHaveDifferentNames) {
+TEST_P(SlowReportIdentity, ExecutorsThatAreComparedHaveDifferentNames) {
   const Variations variations(GetParam());
   for (const IdentityField& field : identity_fields()) {
     const Runs both = joined(variations.with(""), variations.with(field.name));
@@ -229,7 +229,7 @@ std::vector<Scenario> scenarios() {
           {"profiles", testing::write_report_profile, "backend"},
           {"inference", testing::write_report_inference, "batch"}};
 }
-INSTANTIATE_TEST_SUITE_P(Commands, ReportIdentity, ::testing::ValuesIn(scenarios()),
+INSTANTIATE_TEST_SUITE_P(Commands, SlowReportIdentity, ::testing::ValuesIn(scenarios()),
                          [](const auto& scenario) { return std::string(scenario.param.name); });
 
 TEST(ReportIdentityScenarios, EveryExhibitIsTried) {
