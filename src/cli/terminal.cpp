@@ -11,13 +11,9 @@ void Terminal::note(const std::string& line) {
 
 void Terminal::plan(const std::string& text) { json_ ? message(text) : print(text); }
 
-void Terminal::catch_signals() {
-  if (!interrupt_) interrupt_.emplace();
-}
-
 bool Terminal::go_on() {
   // Before the first iteration there is nothing to print: the signal then ends the program.
-  catch_signals();
+  if (!interrupt_) interrupt_.emplace();
   return !interrupt_->raised();
 }
 

@@ -24,8 +24,6 @@ class Terminal final : public CallListener {
   }
   [[nodiscard]] bool go_on() override;
 
-  // From now on a signal ends the call early, and no more the program at once.
-  void catch_signals();
   void clear() { bar_.clear(); }
   [[nodiscard]] int signal() const { return interrupt_ ? interrupt_->signal() : 0; }
 

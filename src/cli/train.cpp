@@ -32,7 +32,6 @@ class Printer final : public TrainListener {
 
   void begun(const TrainReport& report, const std::vector<EpochResult>& former) override {
     config_ = report.config;
-    terminal_.catch_signals();
     if (json_) {
       message(report.story);
       return;

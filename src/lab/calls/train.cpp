@@ -254,6 +254,8 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   }
   report.story = checkpoints.story();
 
+  // The first question: from here on the listener hears of interruptions, and the record is closed.
+  (void)listener.go_on();
   TrainRecord record(request.record, trainer, report.identity);
   Observer observer(trainer, split, checkpoints, record, listener);
   tell_plans(request.run, trainer, listener);
