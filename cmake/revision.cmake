@@ -1,4 +1,4 @@
-# Writes OUTPUT, which defines build_info::revision, and touches it only when the revision of SOURCE_DIR changed.
+# Writes OUTPUT, which defines build_info::revision and build_info::kernels, and touches it only when one of them changed.
 set(revision "unknown")
 find_program(GIT git)
 if(GIT AND EXISTS "${SOURCE_DIR}/.git")
@@ -11,8 +11,23 @@ if(GIT AND EXISTS "${SOURCE_DIR}/.git")
     set(revision "${described}")
   endif()
 endif()
+# What decides how fast a plan is: kernels, and how they are chosen and launched.
+set(sources "")
+foreach(folder base devices plan backends)
+  file(GLOB_RECURSE found "${SOURCE_DIR}/src/${folder}/*")
+  list(APPEND sources ${found})
+endforeach()
+list(SORT sources)
+set(hashes "")
+foreach(source IN LISTS sources)
+  file(SHA256 "${source}" hash)
+  string(APPEND hashes "${hash}")
+endforeach()
+string(SHA256 kernels "${hashes}")
+string(SUBSTRING "${kernels}" 0 16 kernels)
 file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT [[
 #include "build_info.h"
 
 const char* const ridgeline::build_info::revision = "@revision@";
+const char* const ridgeline::build_info::kernels = "@kernels@";
 ]] @ONLY)

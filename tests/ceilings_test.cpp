@@ -19,6 +19,7 @@
 #include "lab/ceilings/cpu_loops.h"
 #include "lab/ceilings/hardware.h"
 #include "lab/environment.h"
+#include "lab/roofline/roofs.h"
 
 namespace ridgeline {
 namespace {
@@ -236,11 +237,33 @@ TEST(CeilingDisturbance, IsSeenWhereAllCoresDoLessThanOne) {
     return made;
   };
   std::vector<Ceiling> found = {ceiling("one core", 100e9), ceiling("all cores", 20e9)};
-  EXPECT_NE(disturbance_of(found), "");
+  ASSERT_EQ(disturbed(found).size(), 1U);
+  EXPECT_EQ(disturbed(found)[0].scope, "all cores");
   keep_better(found, std::vector{ceiling("one core", 90e9), ceiling("all cores", 180e9)});
-  EXPECT_EQ(disturbance_of(found), "");
+  EXPECT_TRUE(disturbed(found).empty());
   EXPECT_EQ(found[0].high, 100e9);
   EXPECT_EQ(found[1].high, 180e9);
+}
+
+// What no attempt brings above one core stays, as a lower bound; what was known is gone on from.
+TEST(SlowCeilings, ABusyMachineGivesLowerBounds) {
+  std::vector<Ceiling> known = short_measurement();
+  for (Ceiling& ceiling : known) {
+    // No core does so much: all attempts stay below.
+    if (ceiling.kind == "compute" && ceiling.scope == "one core") ceiling.high *= 1e6;
+  }
+  const std::size_t low = disturbed(known).size();
+  ASSERT_GT(low, 0U);
+  const std::vector<Ceiling> found = undisturbed_ceilings("cpu", {}, known);
+  EXPECT_EQ(found.size(), known.size());
+  std::size_t marked = 0;
+  for (const Ceiling& ceiling : found) {
+    if (!ceiling.lower_bound) continue;
+    ++marked;
+    EXPECT_EQ(ceiling.scope, "all cores");
+  }
+  EXPECT_EQ(marked, low);
+  EXPECT_NE(roofs_of(found, "cpu", 0).scope.find("lower bounds"), std::string::npos);
 }
 
 TEST(SlowCeilings, TheThreadCountIsAsBefore) {

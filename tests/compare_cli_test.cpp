@@ -164,6 +164,90 @@ TEST_F(CompareCli, OpsOfTwoRunsAddUpToTheirDifference) {
   }
 }
 
+// The same program measured twice: nothing is known of how much runs differ by themselves.
+TEST_F(CompareCli, RunsOfDifferentCallsThatWereNeverRepeatedAreUndecided) {
+  add(record("native"), 0.0100);
+  add(record("native"), 0.0088);
+  add(record("onednn"), 0.0040);
+  const Outcome apart = run("compare 1 3");
+  EXPECT_EQ(apart.code, 0) << apart.out;
+  EXPECT_NE(apart.out.find("B is faster than A: -60"), std::string::npos) << apart.out;
+  RunRecord once = record("auto");
+  add(once, 0.0100);
+  once.executor.threads = 1;
+  add(once, 0.0088);
+  const Outcome open = run("compare last~1 last");
+  EXPECT_EQ(open.code, 4) << open.out;
+  EXPECT_EQ(open.out.find("undecided: -1"), 0U) << open.out;
+  const std::string line = open.out.substr(0, open.out.find('\n'));
+  EXPECT_NE(line.find("(measured in different calls and never repeated)"), std::string::npos)
+      << line;
+}
+
+// Runs of one call that did not fit into memory together were measured one after another.
+TEST_F(CompareCli, OnlyRunsThatTookTurnsAreSideBySide) {
+  RunRecord run_a = record("native");
+  run_a.group = "one-call";
+  add(run_a, 0.010);
+  RunRecord run_b = record("auto");
+  run_b.group = "one-call";
+  run_b.turns = 1;
+  add(run_b, 0.009, 0.5);
+  const Json json = Json::parse(run("compare 1 2 --json").out);
+  EXPECT_FALSE(json["side_by_side"]);
+  EXPECT_FALSE(json["paired"]);
+  EXPECT_EQ(json["verdict"], "undecided");
+  // Older stores do not number the turns: there one run began when the other had ended.
+  RunRecord late = record("onednn");
+  late.group = "one-call";
+  late.started = "2999-01-01T00:00:00Z";
+  EXPECT_FALSE(took_turns(store_->run("1"), store_->run(std::to_string(add(late, 0.01)))));
+}
+
+TEST_F(CompareCli, AVerdictOnFlaggedRunsSaysSoInItsLine) {
+  const std::vector<Finding> flags = {{"noisy neighbour", "warning", "others took 40%"}};
+  RunRecord base = record("native");
+  base.group = "one-call";
+  store_->add(add(base, 0.010), flags);
+  base.executor.backend = "auto";
+  add(base, 0.008, 0.5);
+  const Outcome together = run("compare 1 2");
+  EXPECT_EQ(together.code, 0) << together.out;
+  const std::string line = together.out.substr(0, together.out.find('\n'));
+  EXPECT_NE(line.find("B is faster than A"), std::string::npos) << line;
+  EXPECT_NE(line.find("(flagged: noisy neighbour)"), std::string::npos) << line;
+  // Apart, with repetitions, the flag could explain the difference.
+  for (const char* backend : {"onednn", "cuda"}) {
+    for (int i = 0; i < 3; ++i) {
+      const RunId id = add(record(backend), std::string(backend) == "cuda" ? 0.008 : 0.010);
+      if (i == 2) store_->add(id, flags);
+    }
+  }
+  const Json apart = Json::parse(run("compare backend=onednn backend=cuda --json").out);
+  EXPECT_EQ(apart["verdict"], "undecided");
+  EXPECT_EQ(apart["doubts"], "flagged: noisy neighbour");
+  const Json calm = Json::parse(run("compare 3 6 --json").out);
+  EXPECT_EQ(calm["verdict"], "faster") << calm;
+}
+
+TEST_F(CompareCli, WhatDiffersBetweenEnvironmentsIsNamed) {
+  for (const int processors : {2, 1}) {
+    EnvironmentRecord environment;
+    environment.key = fmt::format("with {}", processors);
+    environment.host = "desk";
+    environment.fingerprint =
+        fmt::format(R"({{"cpu": {{"model": "same", "usable_processors": {}}}}})", processors);
+    store_->add(environment);
+    RunRecord on = record("native");
+    on.environment = environment.key;
+    add(on, 0.01);
+  }
+  const Outcome outcome = run("compare 1 2");
+  EXPECT_NE(outcome.out.find("the environments differ: cpu usable_processors: 2 against 1\n"),
+            std::string::npos)
+      << outcome.out;
+}
+
 TEST_F(CompareCli, UndecidedHasItsOwnExitCode) {
   RunRecord base = record("native");
   const RunId few = store_->begin(base);
@@ -258,20 +342,21 @@ TEST_F(CompareCli, RepetitionsGiveTheNoiseFloor) {
   const RunId last = add(other, 0.0104);
   const RunComparison careful =
       compare_runs(*store_, store_->run("1"), store_->run(std::to_string(last)), {}, false);
-  ASSERT_TRUE(careful.floor);
-  EXPECT_EQ(careful.floor->runs, 5);
-  EXPECT_EQ(careful.result.verdict, Verdict::undecided);
-  EXPECT_TRUE(careful.result.between_runs);
+  ASSERT_TRUE(careful.pair.floor);
+  EXPECT_EQ(careful.pair.floor->runs, 5);
+  EXPECT_EQ(careful.pair.result.verdict, Verdict::undecided);
+  EXPECT_TRUE(careful.pair.result.between_runs);
   // Two runs without repetitions: told, not hidden.
   RunRecord alone = record("reference");
   add(alone, 0.1);
   alone.executor.threads = 1;
   alone.environment = "there";
-  add(alone, 0.2);
+  add(alone, 0.21);
   const Outcome unknown = run("compare last~1 last");
-  EXPECT_EQ(unknown.code, 3) << unknown.err;
-  EXPECT_NE(unknown.out.find("no repetition of either"), std::string::npos) << unknown.out;
-  EXPECT_NE(unknown.out.find("the environments differ: host here"), std::string::npos)
+  EXPECT_EQ(unknown.code, 3) << unknown.out;
+  EXPECT_NE(unknown.out.find("never repeated"), std::string::npos) << unknown.out;
+  EXPECT_NE(unknown.out.find("the environments differ: host: host here against host there"),
+            std::string::npos)
       << unknown.out;
 }
 
@@ -279,7 +364,7 @@ TEST_F(CompareCli, RunsAreFoundByConditions) {
   add(record("native"), 0.010);
   RunRecord labelled = record("auto");
   labelled.label = "after";
-  const RunId id = add(labelled, 0.012);
+  const RunId id = add(labelled, 0.025);
   EXPECT_EQ(find_run(*store_, "label=after").id, id);
   EXPECT_EQ(find_run(*store_, "model=mnist_cnn,backend=native").id, 1);
   EXPECT_EQ(run("compare backend=native label=after").code, 3);

@@ -331,6 +331,7 @@ TEST_F(SlowPeerTorch, TimesStepsAndTellsItsMemory) {
   EXPECT_GT(memory.rss_bytes, 1 << 20);
   EXPECT_GE(memory.peak_rss_bytes, memory.rss_bytes);
   EXPECT_FALSE(memory.peak_bytes.has_value()) << "PyTorch keeps no account of the CPU's memory";
+  EXPECT_FALSE(peer_->queued(3)) << "nothing is queued on the CPU";
 }
 
 TEST_F(SlowPeerTorch, GoesOnAfterAnErrorOfItsOwn) {
@@ -395,6 +396,36 @@ TEST_F(SlowPeerAlone, WritesAFileForTheStore) {
   EXPECT_EQ(run.at("samples")[12].at("kind"), "measured");
   EXPECT_EQ(run.at("samples")[12].at("block"), 1);
   EXPECT_GT(run.at("samples")[12].at("wall_seconds").get<double>(), 0.0);
+}
+
+// Steps on a device follow each other unwaited for, as ours do: one wait at the end, and the mean
+// by the device's clock.
+TEST_F(SlowPeerAlone, QueuesStepsOnADevice) {
+  const fs::path script =
+      write("worker.py", std::string(embedded_file("src/lab/peers/worker.py").value()));
+  const fs::path test = write("test.py", R"(
+import worker
+
+class Device:
+    waits, steps, marks = 0, 0, 0
+    def device_name(self): return "cuda:0 Test"
+    def synchronize(self): self.waits += 1
+    def step(self): self.steps += 1
+    def mark(self):
+        self.marks += 1
+        return self.steps
+    def between(self, begin, end): return 0.5 * (end - begin)
+
+run = worker.Run.__new__(worker.Run)
+run.peer, run.position = Device(), 0
+answer = run.queued(10)
+assert (run.peer.waits, run.peer.steps, run.peer.marks) == (2, 10, 2), vars(run.peer)
+assert answer["device"] == 0.5 and answer["wall"] > 0, answer
+assert run.position == 10
+)");
+  const std::string command =
+      fmt::format("cd '{}' && python3 '{}'", script.parent_path().string(), test.string());
+  EXPECT_EQ(std::system(command.c_str()), 0);
 }
 
 TEST(PeerFiles, GoAwayWithTheirObject) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "backends/registry.h"
 #include "base/error.h"
@@ -296,6 +297,28 @@ TEST_F(AutoTest, ABrokenCacheIsMeasuredAgain) {
   std::ifstream stream(file());
   const std::string text((std::istreambuf_iterator<char>(stream)), {});
   EXPECT_EQ(text.find("not json"), std::string::npos);
+}
+
+// A choice that was measured for other shapes serves the call, and is not remembered as measured.
+TEST_F(AutoTest, ABorrowedChoiceIsNotStored) {
+  const ToyNetwork network = toy_networks()[0];
+  const std::unique_ptr<Device> cpu = make_cpu_device();
+  PlanRequest request{.backend = "auto", .disabled_passes = {}, .cache = file()};
+  request.by_structure = std::make_shared<PlanChoices>();
+  const auto stored = [&] {
+    std::ifstream stream(file());
+    return nlohmann::json::parse(stream).size();
+  };
+  (void)plan_for(training_graph(network.spec, network.build).graph, request, *cpu);
+  ASSERT_EQ(stored(), 1U);
+  StepSpec smaller = network.spec;
+  smaller.batch = 1;
+  (void)plan_for(training_graph(smaller, network.build).graph, request, *cpu);
+  EXPECT_EQ(stored(), 1U);
+  // Without the other one it is measured.
+  request.by_structure = nullptr;
+  (void)plan_for(training_graph(smaller, network.build).graph, request, *cpu);
+  EXPECT_EQ(stored(), 2U);
 }
 
 TEST_F(AutoTest, UnknownBackendsAndPassesAreRefused) {

@@ -77,12 +77,23 @@ TEST(ReportFlags, RunsThatMustNotBeBelievedAreFlagged) {
 }
 
 TEST(ReportFlags, ChanceIsWithinBinomialNoise) {
-  EXPECT_TRUE(at_chance(0.10, 10, 10'000.0));
-  EXPECT_TRUE(at_chance(0.1089, 10, 10'000.0));  // three standard errors are 0.9 points
-  EXPECT_FALSE(at_chance(0.1091, 10, 10'000.0));
-  EXPECT_TRUE(at_chance(0.12, 10, 1'000.0));
-  EXPECT_TRUE(at_chance(0.005, 200, 10'000.0));
-  EXPECT_FALSE(at_chance(0.02, 200, 10'000.0));
+  const auto guesses = [](double accuracy, std::int64_t classes, std::int64_t tested,
+                          std::map<std::string, double> numbers = {}) {
+    RunView run;
+    run.run.work.classes = classes;
+    run.run.work.test_samples = tested;
+    run.run.numbers = std::move(numbers);
+    return at_chance(run, accuracy);
+  };
+  EXPECT_TRUE(guesses(0.10, 10, 10'000));
+  EXPECT_TRUE(guesses(0.1089, 10, 10'000));  // three standard errors are 0.9 points
+  EXPECT_FALSE(guesses(0.1091, 10, 10'000));
+  EXPECT_TRUE(guesses(0.12, 10, 1'000));
+  EXPECT_TRUE(guesses(0.005, 200, 10'000));
+  EXPECT_FALSE(guesses(0.02, 200, 10'000));
+  // Nine of ten test samples are of one class: naming that class is right nine times of ten.
+  EXPECT_FALSE(guesses(0.9, 2, 10'000));
+  EXPECT_TRUE(guesses(0.9, 2, 10'000, {{"chance_accuracy", 0.9}}));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/processor_time.h"
+#include "lab/measure/telemetry_watch.h"
 #include "lab/store/columns.h"
 #include "lab/telemetry/sensors.h"
 
@@ -356,6 +357,45 @@ TEST(ThreadsTelemetry, ASourceThatFailsIsNamedAndTheRestIsKept) {
   sampler.stop();
   EXPECT_EQ(sampler.take().size(), 3U);
   EXPECT_EQ(sampler.missing().back().reason, "the sensor broke");
+}
+
+// Two graphics processors, of which one computes and the other does something else.
+class TwoGpus final : public SensorSource {
+ public:
+  void read(std::vector<Reading>& into) override {
+    into.push_back({0.0, "cuda:0", "gpu_power_watts", 100.0});
+    into.push_back({0.0, "cuda:1", "gpu_power_watts", 300.0});
+  }
+  [[nodiscard]] std::vector<MissingSensor> missing() const override { return {}; }
+};
+
+class LastEnding final : public MeasureSink {
+ public:
+  void ended(std::size_t, const Ending& ending) override { numbers = ending.details.numbers; }
+  std::map<std::string, double> numbers;
+};
+
+TEST(ThreadsTelemetry, EnergyOfARunIsThatOfItsOwnDevice) {
+  Subject subject;
+  subject.work.batch = 10;
+  subject.executor.device = "cuda:0";
+  LastEnding last;
+  const auto start = TelemetrySampler::Clock::now();
+  const auto now = [&] {
+    return std::chrono::duration<double>(TelemetrySampler::Clock::now() - start).count();
+  };
+  TelemetryWatch watch(
+      last, std::make_unique<TelemetrySampler>(std::make_unique<TwoGpus>(), 100.0, start),
+      {subject});
+  watch.group_begun(0.0);
+  while (now() < 0.5) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  Sample sample;
+  sample.at_seconds = 0.1;
+  sample.wall_seconds = 0.3;
+  watch.measured(0, {&sample, 1});
+  watch.ended(0, {});
+  EXPECT_NEAR(last.numbers["mean_power_watts"], 100.0, 1.0);
+  EXPECT_NEAR(last.numbers["energy_joules_per_sample"], 100.0 * 0.3 / 10.0, 0.1);
 }
 
 TEST(ThreadsTelemetry, RealSensorsCanBeSampled) {

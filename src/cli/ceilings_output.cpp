@@ -55,15 +55,15 @@ std::string ceilings_text(std::span<const Ceiling> ceilings) {
                    "MHz", "data sheet", "share"},
                   "lllllrrrrrrr");
   for (const Ceiling& ceiling : ceilings) {
-    table.add_row({ceiling.device, ceiling.kind, ceiling.subject, ceiling.path, ceiling.scope,
-                   ceiling.capacity_bytes > 0 ? bytes_text(ceiling.capacity_bytes) : "",
-                   ceiling_value_text(ceiling.value, ceiling.unit), spread_text(ceiling),
-                   ceiling_value_text(ceiling.high, ceiling.unit),
-                   ceiling.clock_mhz ? fmt::format("{:.0f}", *ceiling.clock_mhz) : "n/a",
-                   ceiling.datasheet ? ceiling_value_text(*ceiling.datasheet, ceiling.unit) : "n/a",
-                   ceiling.datasheet
-                       ? fmt::format("{:.1f}%", 100.0 * ceiling.value / *ceiling.datasheet)
-                       : "n/a"});
+    table.add_row(
+        {ceiling.device, ceiling.kind, ceiling.subject, ceiling.path, ceiling.scope,
+         ceiling.capacity_bytes > 0 ? bytes_text(ceiling.capacity_bytes) : "",
+         ceiling_value_text(ceiling.value, ceiling.unit), spread_text(ceiling),
+         (ceiling.lower_bound ? "at least " : "") + ceiling_value_text(ceiling.high, ceiling.unit),
+         ceiling.clock_mhz ? fmt::format("{:.0f}", *ceiling.clock_mhz) : "n/a",
+         ceiling.datasheet ? ceiling_value_text(*ceiling.datasheet, ceiling.unit) : "n/a",
+         ceiling.datasheet ? fmt::format("{:.1f}%", 100.0 * ceiling.value / *ceiling.datasheet)
+                           : "n/a"});
   }
   return table.text();
 }
@@ -81,6 +81,7 @@ Json ceilings_json(std::span<const Ceiling> ceilings) {
                     {"value", ceiling.value},
                     {"low", ceiling.low},
                     {"high", ceiling.high},
+                    {"lower_bound", ceiling.lower_bound},
                     {"clock_mhz", or_null(ceiling.clock_mhz)},
                     {"datasheet", or_null(ceiling.datasheet)},
                     {"share_of_datasheet", share},

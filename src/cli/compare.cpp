@@ -31,10 +31,11 @@ int exit_code(Verdict verdict) {
 
 // Each run against the first of the same work: unlike work never meets.
 std::vector<RunComparison> compare_call(const Store& store, const CompareOptions& options) {
+  PairJudge judge(store);
   std::vector<RunRecord> firsts;
   std::vector<RunComparison> comparisons;
   for (const RunRecord& run : runs_of_call(store, options.call)) {
-    if (run_series(store.samples(run.id)).seconds.empty()) {
+    if (!judge.has_times(run)) {
       message(fmt::format("run {} has no measured iterations and is left out\n", run.id));
       continue;
     }
@@ -59,7 +60,7 @@ int run_all(const Store& store, const CompareOptions& options) {
                      : comparisons_text(comparisons, options.verdict));
   int code = 0;
   for (const RunComparison& comparison : comparisons) {
-    const int own = exit_code(comparison.result.verdict);
+    const int own = exit_code(comparison.pair.result.verdict);
     if (code != kSlower && own != 0) code = own;
   }
   return code;
@@ -99,7 +100,7 @@ int run_compare(const CompareOptions& options) {
       compare_runs(store, find_run(store, options.runs[0]), find_run(store, options.runs[1]),
                    verdict, options.force);
   print(options.json ? comparison_json(comparison, verdict) : comparison_text(comparison, verdict));
-  return exit_code(comparison.result.verdict);
+  return exit_code(comparison.pair.result.verdict);
 }
 
 }  // namespace

@@ -32,10 +32,10 @@ std::string work_among(const std::vector<RunComparison>& others, const RunRecord
 }
 
 std::string runs_text(const RunComparison& comparison) {
-  TextTable table({"", "run", "executor", comparison.per_sample ? "median a sample" : "median",
+  TextTable table({"", "run", "executor", comparison.pair.per_sample ? "median a sample" : "median",
                    "samples", "units", "label"},
                   "lllrrrl");
-  const Comparison& result = comparison.result;
+  const Comparison& result = comparison.pair.result;
   const auto add = [&](const char* name, const RunRecord& run, double median, std::int64_t samples,
                        std::int64_t units) {
     table.add_row({name, fmt::format("{}", run.id), executor_text(run), duration_text(median),
@@ -47,7 +47,7 @@ std::string runs_text(const RunComparison& comparison) {
 }
 
 std::string noise_text(const RunComparison& comparison) {
-  const Comparison& result = comparison.result;
+  const Comparison& result = comparison.pair.result;
   const auto deviation = [](const std::optional<double>& value) {
     return value ? fmt::format("{:.2f}%", 100.0 * *value) : std::string("n/a");
   };
@@ -56,24 +56,26 @@ std::string noise_text(const RunComparison& comparison) {
       "that from process to process",
       100.0 * result.within, result.paired ? " (turns paired)" : "",
       deviation(result.between_processes));
-  if (comparison.floor) {
+  if (comparison.pair.floor) {
     text += fmt::format(", {} from run to run ({} repetitions)", deviation(result.between_runs),
-                        comparison.floor->runs);
+                        comparison.pair.floor->runs);
   }
   return text + '\n';
 }
 
-std::string verdict_text(const Comparison& result) {
-  switch (result.verdict) {
-    case Verdict::faster:
-    case Verdict::slower:
-      return fmt::format("B is {} than A: {} time", name_of(result.verdict), percent(result.ratio));
-    case Verdict::same:
-      return fmt::format("A and B are the same: {} time", percent(result.ratio));
-    case Verdict::undecided:
-      break;
-  }
-  return fmt::format("undecided: {} time", percent(result.ratio));
+std::string verdict_text(const PairVerdict& pair) {
+  const Verdict verdict = pair.result.verdict;
+  const std::string answer = verdict == Verdict::undecided ? "undecided"
+                             : verdict == Verdict::same
+                                 ? "A and B are the same"
+                                 : fmt::format("B is {} than A", name_of(verdict));
+  return fmt::format("{}: {} time{}", answer, percent(pair.result.ratio),
+                     pair.doubts.empty() ? "" : fmt::format(" ({})", pair.doubts));
+}
+
+std::string verdict_cell(const PairVerdict& pair) {
+  const std::string_view verdict = name_of(pair.result.verdict);
+  return pair.doubts.empty() ? std::string(verdict) : fmt::format("{} ({})", verdict, pair.doubts);
 }
 
 std::string findings_text(const char* name, const std::vector<Finding>& findings) {
@@ -87,7 +89,7 @@ std::string findings_text(const char* name, const std::vector<Finding>& findings
 Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json run_json(const RunComparison& comparison, const RunRecord& run, bool first) {
-  const Comparison& result = comparison.result;
+  const Comparison& result = comparison.pair.result;
   Json json = {{"run", run.id}, {"uuid", run.uuid}, {"label", run.label}};
   json.update(to_json(run.work));
   json.update(to_json(run.executor));
@@ -122,7 +124,7 @@ Json findings_json(const RunComparison& comparison) {
 }
 
 Json json_of(const RunComparison& comparison, const VerdictOptions& options) {
-  const Comparison& result = comparison.result;
+  const Comparison& result = comparison.pair.result;
   Json factors = Json::array();
   for (const GapFactor& factor : comparison.gap.factors) {
     factors.push_back(
@@ -140,12 +142,14 @@ Json json_of(const RunComparison& comparison, const VerdictOptions& options) {
           {"b", run_json(comparison, comparison.b, false)},
           {"unlike_work", differences_json(comparison.work)},
           {"executors_differ", differences_json(comparison.executor)},
-          {"per_sample", comparison.per_sample},
+          {"doubts", comparison.pair.doubts},
+          {"side_by_side", comparison.pair.side_by_side},
+          {"per_sample", comparison.pair.per_sample},
           {"paired", result.paired},
           {"deviation_within", result.within},
           {"deviation_between_processes", optional_json(result.between_processes)},
           {"deviation_between_runs", optional_json(result.between_runs)},
-          {"repetitions", comparison.floor ? Json(comparison.floor->runs) : Json()},
+          {"repetitions", comparison.pair.floor ? Json(comparison.pair.floor->runs) : Json()},
           {"gap", {{"ratio", comparison.gap.ratio}, {"factors", std::move(factors)}}},
           {"warnings", comparison.warnings},
           {"findings", findings_json(comparison)}};
@@ -154,12 +158,13 @@ Json json_of(const RunComparison& comparison, const VerdictOptions& options) {
 }  // namespace
 
 std::string comparison_text(const RunComparison& comparison, const VerdictOptions& options) {
-  const Comparison& result = comparison.result;
+  const Comparison& result = comparison.pair.result;
   const std::string around = result.ranges
                                  ? "range of the samples"
                                  : fmt::format("{:.4g}% interval", 100.0 * (1.0 - options.alpha));
-  std::string text = fmt::format("{}\nratio B/A {:.4f}, {} {}\n{}\n\n", verdict_text(result),
-                                 result.ratio, around, interval_text(result), result.reason);
+  std::string text =
+      fmt::format("{}\nratio B/A {:.4f}, {} {}\n{}\n\n", verdict_text(comparison.pair),
+                  result.ratio, around, interval_text(result), result.reason);
   if (comparison.work.empty()) text += work_text(comparison.a) + '\n';
   text += runs_text(comparison);
   if (!result.ranges) text += noise_text(comparison);
@@ -199,10 +204,10 @@ std::string comparisons_text(const std::vector<RunComparison>& comparisons,
       return fmt::format("{}: {}", run.id, executor_text(run));
     };
     table.add_row({work_among(comparisons, comparison.b), name(comparison.a), name(comparison.b),
-                   std::string(name_of(comparison.result.verdict)),
-                   fmt::format("{:.4f}", comparison.result.ratio),
-                   interval_text(comparison.result) +
-                       (comparison.result.ranges ? " (range of few samples)" : "")});
+                   verdict_cell(comparison.pair),
+                   fmt::format("{:.4f}", comparison.pair.result.ratio),
+                   interval_text(comparison.pair.result) +
+                       (comparison.pair.result.ranges ? " (range of few samples)" : "")});
   }
   return table.text();
 }

@@ -107,7 +107,7 @@ int run_sensors(bool json) {
 }
 
 struct EnvOptions {
-  bool json = false, measure = false, sensors = false;
+  bool json = false, measure = false, sensors = false, force = false;
   std::string device;  // empty: all that there are
   std::string store = "ridgeline.db";
   std::string label;
@@ -127,11 +127,21 @@ void warn_of_disturbance(const std::vector<Ceiling>& ceilings) {
       std::count_if(ceilings.begin(), ceilings.end(), [](const Ceiling& ceiling) {
         return ceiling.value < kCalm * ceiling.high && ceiling.unit != "s";
       });
-  if (disturbed == 0) return;
-  message(
-      fmt::format("warning: {} of {} ceilings varied by more than 30%: something else was "
-                  "running; measure again when the machine is idle\n",
-                  disturbed, ceilings.size()));
+  if (disturbed > 0) {
+    message(
+        fmt::format("warning: {} of {} ceilings varied by more than 30%: other programs were "
+                    "running; measure again when the machine is idle\n",
+                    disturbed, ceilings.size()));
+  }
+  const auto low = std::count_if(ceilings.begin(), ceilings.end(),
+                                 [](const Ceiling& ceiling) { return ceiling.lower_bound; });
+  if (low > 0) {
+    message(
+        fmt::format("warning: {} of {} ceilings are lower bounds: all cores together reached "
+                    "less than one alone, because other programs were running. The same "
+                    "command tries these again\n",
+                    low, ceilings.size()));
+  }
 }
 
 int run_measure(const EnvOptions& options) {
@@ -147,11 +157,19 @@ int run_measure(const EnvOptions& options) {
   std::vector<Ceiling> all;
   for (const std::string& device : devices) {
     ProgressBar bar;
-    const std::vector<Ceiling> found = undisturbed_ceilings(
-        device, [&](std::int64_t done, std::int64_t total, const std::string& what) {
-          bar.show(done, total, what.c_str());
-        });
     store.add(record);
+    // Goes on where a busy machine left lower bounds.
+    std::vector<Ceiling> known = stored_ceilings(store, record.key, device);
+    if (options.force || std::none_of(known.begin(), known.end(),
+                                      [](const Ceiling& ceiling) { return ceiling.lower_bound; })) {
+      known.clear();
+    }
+    const std::vector<Ceiling> found = undisturbed_ceilings(
+        device,
+        [&](std::int64_t done, std::int64_t total, const std::string& what) {
+          bar.show(done, total, what.c_str());
+        },
+        std::move(known));
     store.replace_ceilings(record.key, device, found);
     all.insert(all.end(), found.begin(), found.end());
   }
@@ -186,6 +204,10 @@ void add_env(Parser& program, Action& action) {
       ->capture_default_str()
       ->needs(measure);
   command->add_option("--env-label", options->label, "Your name for this environment")
+      ->needs(measure);
+  command
+      ->add_flag("--force", options->force,
+                 "Measure everything anew, where only what a busy machine left open would be")
       ->needs(measure);
   command
       ->add_flag("--sensors", options->sensors,

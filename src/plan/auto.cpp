@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "build_info.h"
 #include "plan/choice_cache.h"
 #include "plan/measure.h"
 #include "plan/session.h"
@@ -245,7 +246,8 @@ class Search {
 };
 
 std::string cache_key(const Graph& graph, const PlanOptions& options, const Device& device) {
-  std::string key = fmt::format("{} {} threads", device.description(), thread_count());
+  std::string key = fmt::format("{} {} threads kernels {}", device.description(), thread_count(),
+                                build_info::kernels);
   for (const Backend* backend : options.providers) {
     key += fmt::format(" {}={}", backend->name, backend->version());
   }
@@ -283,10 +285,8 @@ Preference choose(const Graph& graph, const PlanOptions& options, const PlanRequ
   if (names.empty()) names = load_choice(request.cache, key);
   const std::string structure = structure_of(graph);
   const bool similar = request.by_structure && request.by_structure->contains(structure);
-  if (names.size() != graph.nodes().size() && similar) {
-    names = request.by_structure->at(structure);
-    store_choice(request.cache, key, names);
-  }
+  // Borrowed for this call alone: nobody measured it for these shapes.
+  if (names.size() != graph.nodes().size() && similar) names = request.by_structure->at(structure);
   Preference preference;
   if (names.size() == graph.nodes().size()) {
     for (const std::string& name : names) preference.push_back(by_name(options.providers, name));

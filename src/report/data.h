@@ -17,10 +17,12 @@
 
 namespace ridgeline::report {
 
-// A number with its 95% interval.
+// A number with its 95% interval; of fewer than six samples, which have none, with their range.
 struct Estimate {
   double value = 0.0, low = 0.0, high = 0.0;
   std::int64_t samples = 0;  // that it was made from
+
+  [[nodiscard]] bool sound() const { return samples >= 6; }
 };
 
 // B over A of two that do not depend on each other: relative distances to the ends of the intervals

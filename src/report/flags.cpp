@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "train/metrics.h"
 
 namespace ridgeline::report {
 namespace {
 
 constexpr double kAssumedTestSamples = 1000.0;
-constexpr double kStandardErrors = 3.0;
 
 Finding flag(std::string_view name, const char* severity, std::string evidence) {
   return {std::string(name), severity, std::move(evidence)};
@@ -28,12 +28,11 @@ void find_chance(const RunView& run, std::vector<Finding>& flags) {
   }
   const std::int64_t classes = run.run.work.classes, tested = run.run.work.test_samples;
   if (last == nullptr || classes < 2) return;
-  if (!at_chance(*last->test_accuracy, classes, tested_samples(run))) return;
+  if (!at_chance(run, *last->test_accuracy)) return;
   flags.push_back(flag(
       kAtChance, "warning",
       fmt::format("test accuracy {:.2f}% after epoch {}; guessing among {} classes gives {:.2f}%{}",
-                  100.0 * *last->test_accuracy, last->epoch, classes,
-                  100.0 / static_cast<double>(classes),
+                  100.0 * *last->test_accuracy, last->epoch, classes, 100.0 * chance_of(run),
                   tested > 0 ? fmt::format(" on {} samples", count_text(tested)) : "")));
 }
 
@@ -90,9 +89,12 @@ void find_few(const RunView& run, std::vector<Finding>& flags) {
   if (!run.seconds) return;
   // The iterations of a training are counted in epochs of many.
   if (!run.epochs.empty()) {
-    if (run.seconds->samples > 1) return;
-    flags.push_back(
-        flag(kFewSamples, "warning", "one epoch only that counts: its throughput has no interval"));
+    const auto counted = static_cast<std::size_t>(run.seconds->samples);
+    if (run.seconds->sound()) return;
+    flags.push_back(flag(kFewSamples, "warning",
+                         fmt::format("{} epoch{} that count{}, six are wanted: the range of the "
+                                     "epochs stands for an interval",
+                                     counted, counted == 1 ? "" : "s", counted == 1 ? "s" : "")));
     return;
   }
   const std::int64_t samples = run.seconds->samples;
@@ -140,7 +142,9 @@ constexpr std::array<Meaning, 19> kMeanings = {{
      "waits for data during more than a tenth of its time: the loader, not the "
      "device, sets the speed"},
     {kAboveRoof, "lies above its roof: a cost, a time or a ceiling is wrong"},
-    {kFewSamples, "made from fewer than 10 iterations, or from one epoch that counts"},
+    {kFewSamples,
+     "made from fewer than 10 iterations, or from fewer than six epochs: the range stands for the "
+     "interval"},
     {"loader stalls", "some iterations stood still for data"},
     {"noisy neighbour", "other programs used the processors while this was measured"},
     {"thermal throttling", "the device slowed down for heat"},
@@ -174,9 +178,13 @@ double tested_samples(const RunView& run) {
   return tested > 0 ? static_cast<double>(tested) : kAssumedTestSamples;
 }
 
-bool at_chance(double accuracy, std::int64_t classes, double samples) {
-  const double guess = 1.0 / static_cast<double>(classes);
-  return accuracy <= guess + kStandardErrors * std::sqrt(guess * (1.0 - guess) / samples);
+double chance_of(const RunView& run) {
+  return run.number("chance_accuracy").value_or(1.0 / static_cast<double>(run.run.work.classes));
+}
+
+bool at_chance(const RunView& run, double accuracy) {
+  return ridgeline::at_chance(accuracy, chance_of(run),
+                              static_cast<std::int64_t>(tested_samples(run)));
 }
 
 std::vector<Finding> flags_of(const Data& data, const RunView& run) {

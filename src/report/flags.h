@@ -37,9 +37,11 @@ inline constexpr double kLoaderShare = 0.10;
 // number, so that the interval of guessing is wide.
 [[nodiscard]] double tested_samples(const RunView& run);
 
-// Whether an accuracy could come from guessing: not more than three standard errors of `samples`
-// guesses above 1 / classes.
-[[nodiscard]] bool at_chance(double accuracy, std::int64_t classes, double samples);
+// The accuracy of guessing: the share of the most frequent class of the test samples, or of equal
+// classes where that was not written down.
+[[nodiscard]] double chance_of(const RunView& run);
+// Whether an accuracy of the run could come from guessing.
+[[nodiscard]] bool at_chance(const RunView& run, double accuracy);
 
 // What a flag means for the number, in one sentence that fits every run: a table's footnote. For
 // names that are not known here the finding's own evidence.

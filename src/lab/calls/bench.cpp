@@ -140,7 +140,7 @@ MemoryGroups groups_of(const BenchMatrix& matrix) {
 }
 
 std::vector<RunRecord> run_records(Store& store, const BenchMatrix& matrix,
-                                   const BenchRequest& request) {
+                                   const MemoryGroups& grouping, const BenchRequest& request) {
   const RunRecord beginning = begin_record(store, request.store, "bench");
   for (const NetworkRecord& network : matrix.networks) store.add(network);
   std::vector<RunRecord> runs;
@@ -152,6 +152,11 @@ std::vector<RunRecord> run_records(Store& store, const BenchMatrix& matrix,
     run.work = matrix.steps[i]->subject().work;
     run.executor = matrix.steps[i]->subject().executor;
     runs.push_back(std::move(run));
+  }
+  for (std::size_t group = 0; group < grouping.groups.size(); ++group) {
+    for (const std::size_t member : grouping.groups[group]) {
+      runs[member].turns = static_cast<std::int64_t>(group);
+    }
   }
   return runs;
 }
@@ -190,7 +195,8 @@ BenchReport run_bench(BenchRequest request, CallListener& listener,
   std::optional<StoreRecorder> recorder;
   if (store) {
     recorder.emplace(
-        *store, RecorderConfig{run_records(*store, matrix, request), request.processes}, collector);
+        *store, RecorderConfig{run_records(*store, matrix, grouping, request), request.processes},
+        collector);
     sinks.add(*recorder);
   }
   std::optional<BenchBoard> board;

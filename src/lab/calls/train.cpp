@@ -256,7 +256,7 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
 
   // The first question: from here on the listener hears of interruptions, and the record is closed.
   (void)listener.go_on();
-  TrainRecord record(request.record, trainer, report.identity);
+  TrainRecord record(request.record, trainer, split, report.identity);
   Observer observer(trainer, split, checkpoints, record, listener);
   tell_plans(request.run, trainer, listener);
   listener.begun(report, checkpoints.former_epochs());

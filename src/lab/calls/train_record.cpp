@@ -29,9 +29,10 @@ void check(const TrainRecordOptions& options) {
   check_store(options.store);
 }
 
-TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer,
+TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, const Split& data,
                          const Identity& identity)
     : store_(open_store(options.store)),
+      device_(identity.executor.device),
       start_(TelemetrySampler::Clock::now()),
       board_every_(options.tensorboard_every),
       rate_hz_(options.telemetry_hz) {
@@ -42,6 +43,9 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer,
   numbers_["setup_seconds"] = trainer.setup_seconds();
   numbers_["parameters"] = static_cast<double>(count_parameters(trainer.runner().parameters()));
   numbers_["planned_bytes"] = static_cast<double>(session.state_bytes() + session.scratch_bytes());
+  if (!data.test.empty()) {
+    numbers_["chance_accuracy"] = majority_share(data.test.labels, config.step.model.classes);
+  }
   if (!options.tensorboard.empty()) {
     board_.emplace(options.tensorboard, wall_time_now());
     std::vector<Setting> settings = settings_of(identity.work, identity.executor);
@@ -102,10 +106,8 @@ void TrainRecord::take_readings() {
 }
 
 std::optional<double> TrainRecord::energy(double from, double to) const {
-  std::set<std::string> devices;
-  for (const Reading& reading : readings_) devices.insert(reading.device);
   std::optional<double> total;
-  for (const std::string& device : devices) {
+  for (const std::string& device : std::set<std::string>{"cpu", device_}) {
     const auto joules = energy_between(readings_, device, from, to);
     if (joules) total = total.value_or(0.0) + *joules;
   }

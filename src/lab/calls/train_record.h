@@ -31,7 +31,8 @@ void check(const TrainRecordOptions& options);
 class TrainRecord {
  public:
   // Begins the run. REQUIRES: the trainer outlives the record.
-  TrainRecord(const TrainRecordOptions& options, Trainer& trainer, const Identity& identity);
+  TrainRecord(const TrainRecordOptions& options, Trainer& trainer, const Split& data,
+              const Identity& identity);
   ~TrainRecord();
 
   void add(const StepProgress& step);
@@ -57,6 +58,7 @@ class TrainRecord {
 
   std::optional<Store> store_;
   RunId run_ = 0;
+  std::string device_;  // that the training runs on
   bool finished_ = false;
   TelemetrySampler::Clock::time_point start_;
   std::unique_ptr<TelemetrySampler> sampler_;

@@ -8,7 +8,7 @@
 namespace ridgeline {
 namespace {
 
-constexpr int kAttempts = 4;
+constexpr int kAttempts = 8;
 // Cores share caches and power, so that two may do a little less than twice as much, but never less
 // than one alone.
 constexpr double kLeastGain = 0.95;
@@ -27,17 +27,16 @@ std::vector<Ceiling> measure_ceilings(const std::string& device, const CeilingPr
   return ceilings::measure_cuda(*opened, progress, effort);
 }
 
-std::string disturbance_of(std::span<const Ceiling> ceilings) {
-  for (const Ceiling& one : ceilings) {
-    if (one.scope != "one core" || one.kind == "latency") continue;
-    for (const Ceiling& all : ceilings) {
-      if (all.scope != "all cores" || !same_subject(one, all)) continue;
-      if (all.high >= kLeastGain * one.high) continue;
-      return fmt::format("{} {}: all cores reached {:.3g} {}, one alone {:.3g}", one.subject,
-                         one.path, all.high, one.unit, one.high);
-    }
+std::vector<Ceiling> disturbed(std::span<const Ceiling> ceilings) {
+  std::vector<Ceiling> found;
+  for (const Ceiling& all : ceilings) {
+    if (all.scope != "all cores" || all.kind == "latency") continue;
+    const auto one = std::find_if(ceilings.begin(), ceilings.end(), [&](const Ceiling& other) {
+      return other.scope == "one core" && same_subject(other, all);
+    });
+    if (one != ceilings.end() && all.high < kLeastGain * one->high) found.push_back(all);
   }
-  return {};
+  return found;
 }
 
 void keep_better(std::vector<Ceiling>& kept, std::span<const Ceiling> again) {
@@ -54,28 +53,36 @@ void keep_better(std::vector<Ceiling>& kept, std::span<const Ceiling> again) {
 }
 
 std::vector<Ceiling> undisturbed_ceilings(const std::string& device,
-                                          const CeilingProgress& progress) {
-  std::vector<Ceiling> kept = measure_ceilings(device, progress);
-  for (int attempt = 1; !disturbance_of(kept).empty(); ++attempt) {
-    if (attempt == kAttempts) {
-      fail(
-          "the ceilings of {} cannot be measured while other programs keep it busy ({}, the best "
-          "of "
-          "{} attempts); try again when it is quiet",
-          device, disturbance_of(kept), kAttempts);
-    }
-    keep_better(kept, measure_ceilings(device, progress));
+                                          const CeilingProgress& progress,
+                                          std::vector<Ceiling> known) {
+  if (known.empty()) known = measure_ceilings(device, progress);
+  for (Ceiling& ceiling : known) ceiling.lower_bound = false;
+  for (int attempt = 1; attempt < kAttempts; ++attempt) {
+    const std::vector<Ceiling> again = disturbed(known);
+    if (again.empty()) return known;
+    keep_better(known, measure_ceilings(device, progress, {.only = again}));
   }
-  return kept;
+  for (const Ceiling& low : disturbed(known)) {
+    for (Ceiling& ceiling : known) {
+      if (same_subject(ceiling, low) && ceiling.scope == low.scope) ceiling.lower_bound = true;
+    }
+  }
+  return known;
+}
+
+std::vector<Ceiling> stored_ceilings(const Store& store, const std::string& environment,
+                                     const std::string& device) {
+  std::vector<Ceiling> known = store.ceilings(environment);
+  std::erase_if(known, [&](const Ceiling& ceiling) { return ceiling.device != device; });
+  return known;
 }
 
 std::vector<Ceiling> known_or_measured(Store& store, const std::string& environment,
                                        const std::string& device, const CeilingProgress& progress) {
   const std::string name = device == "cuda" ? "cuda:0" : device;
-  std::vector<Ceiling> known = store.ceilings(environment);
-  std::erase_if(known, [&](const Ceiling& ceiling) { return ceiling.device != name; });
+  const std::vector<Ceiling> known = stored_ceilings(store, environment, name);
   if (!known.empty()) return known;
-  std::vector<Ceiling> measured = undisturbed_ceilings(name, progress);
+  const std::vector<Ceiling> measured = undisturbed_ceilings(name, progress);
   store.replace_ceilings(environment, name, measured);
   return measured;
 }

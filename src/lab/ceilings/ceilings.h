@@ -33,6 +33,8 @@ struct CeilingEffort {
   double repeat_seconds = 0.003;  // each, at least
   // Bytes of the arrays that stand for memory; 0: four times the last cache.
   std::int64_t memory_bytes = 0;
+  // Only these, whatever their scope; empty: all. Of the CPU's.
+  std::vector<Ceiling> only = {};
 };
 
 // Called before each measurement.
@@ -46,19 +48,22 @@ using CeilingProgress =
                                                     const CeilingProgress& progress = {},
                                                     const CeilingEffort& effort = {});
 
-// What shows that something else ran meanwhile: all cores together below one of them. Empty where
-// nothing does.
-[[nodiscard]] std::string disturbance_of(std::span<const Ceiling> ceilings);
+// Those that show that something else ran meanwhile: of all cores, and below that of one of them.
+[[nodiscard]] std::vector<Ceiling> disturbed(std::span<const Ceiling> ceilings);
 // Takes from another measurement of the same device what is better there.
 void keep_better(std::vector<Ceiling>& kept, std::span<const Ceiling> again);
 
-// Measures again while the measurement was disturbed, and keeps the best of each. Throws a failure
-// when the machine does not come to rest: roofs that are too low make every point wrong.
+// Goes on from what is `known` of the device: measures all of it where nothing is, and then again
+// what was disturbed, and keeps the best of each. What stays disturbed is marked as a lower bound.
 [[nodiscard]] std::vector<Ceiling> undisturbed_ceilings(const std::string& device,
-                                                        const CeilingProgress& progress = {});
+                                                        const CeilingProgress& progress = {},
+                                                        std::vector<Ceiling> known = {});
 
-// The stored ones of an environment that the store knows; measured, undisturbed, and stored where
-// there are none.
+// The stored ones of a device; none: it was not measured in this environment.
+[[nodiscard]] std::vector<Ceiling> stored_ceilings(const Store& store,
+                                                   const std::string& environment,
+                                                   const std::string& device);
+// The stored ones of an environment that the store knows; measured and stored where there are none.
 [[nodiscard]] std::vector<Ceiling> known_or_measured(Store& store, const std::string& environment,
                                                      const std::string& device,
                                                      const CeilingProgress& progress = {});

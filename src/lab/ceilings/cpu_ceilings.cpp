@@ -315,14 +315,24 @@ constexpr const char* kPaths[] = {"read", "write", "copy", "triad"};
 std::vector<Ceiling> measure_cpu(const CeilingProgress& progress, const CeilingEffort& effort) {
   const Environment env = read_environment();
   const ThreadCount all(0);
-  std::vector<Scope> scopes = {{"one core", 1}, {"all cores", thread_count()}};
+  const std::vector<Scope> scopes = {{"one core", 1}, {"all cores", thread_count()}};
   const std::vector<FmaLoop> fmas = fma_loops();
   const std::vector<StreamLoop> loops = stream_loops();
+  const std::optional<KnownCpu> known = known_cpu(read_cpu_identity());
+  const auto wanted = [&](const std::string& subject, const std::string& path) {
+    return effort.only.empty() ||
+           std::any_of(effort.only.begin(), effort.only.end(), [&](const Ceiling& ceiling) {
+             return ceiling.subject == subject && ceiling.path == path;
+           });
+  };
+  std::size_t total = 1;
   std::vector<std::vector<MemoryLevel>> levels;
-  std::size_t total = scopes.size() * fmas.size() + 1;
   for (const Scope& scope : scopes) {
+    for (const FmaLoop& loop : fmas) total += wanted(loop.dtype, loop.path) ? 1 : 0;
     levels.push_back(memory_levels(env, scope.threads, effort.memory_bytes));
-    total += levels.back().size() * std::size(kPaths);
+    for (const MemoryLevel& level : levels.back()) {
+      for (const char* path : kPaths) total += wanted(level.name, path) ? 1 : 0;
+    }
   }
   std::vector<Ceiling> found;
   const auto announce = [&](const std::string& what) {
@@ -330,9 +340,9 @@ std::vector<Ceiling> measure_cpu(const CeilingProgress& progress, const CeilingE
       progress(static_cast<std::int64_t>(found.size()), static_cast<std::int64_t>(total), what);
     }
   };
-  const std::optional<KnownCpu> known = known_cpu(read_cpu_identity());
   for (const Scope& scope : scopes) {
     for (const FmaLoop& loop : fmas) {
+      if (!wanted(loop.dtype, loop.path)) continue;
       announce(fmt::format("{} {} on {}", loop.path, loop.dtype, scope.name));
       found.push_back(measure_fma(loop, scope, effort));
       Ceiling& ceiling = found.back();
@@ -345,8 +355,13 @@ std::vector<Ceiling> measure_cpu(const CeilingProgress& progress, const CeilingE
   }
   for (std::size_t s = 0; s < scopes.size(); ++s) {
     for (const MemoryLevel& level : levels[s]) {
-      StreamMeasurement measurement(loops, level, scopes[s], effort);
+      std::vector<std::string> paths;
       for (const char* path : kPaths) {
+        if (wanted(level.name, path)) paths.push_back(path);
+      }
+      if (paths.empty()) continue;
+      StreamMeasurement measurement(loops, level, scopes[s], effort);
+      for (const std::string& path : paths) {
         announce(fmt::format("{} {} on {}", level.name, path, scopes[s].name));
         found.push_back(measurement.measure(path));
         if (known && level.name == "memory" && s == 1 && known->memory_bytes_per_second) {

@@ -38,6 +38,19 @@ std::vector<Difference> executor_differences(const RunRecord& a, const RunRecord
   return differences_of(a, b, false);
 }
 
+bool took_turns(const RunRecord& a, const RunRecord& b) {
+  const auto ended_before = [](const RunRecord& first, const RunRecord& second) {
+    return !first.finished.empty() && first.finished < second.started;
+  };
+  return !a.group.empty() && a.group == b.group && a.turns == b.turns && !ended_before(a, b) &&
+         !ended_before(b, a);
+}
+
+Way way_of(const RunRecord& run) {
+  if (run.command == "train") return Way::training;
+  return run.command == "profile" ? Way::profile : Way::iterations;
+}
+
 bool repeats(const RunRecord& a, const RunRecord& b) {
   return a.work == b.work && a.executor == b.executor && a.environment == b.environment;
 }

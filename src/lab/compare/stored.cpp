@@ -1,85 +1,88 @@
 #include "lab/compare/stored.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr std::size_t kMostRepetitions = 20;  // of each run, the newest: more cost time only
+constexpr std::size_t kMostNamed = 6;  // differences of environments
 
 std::string name_of(const RunRecord& run) { return fmt::format("run {}", run.id); }
 
-RunSeries measured(const Store& store, const RunRecord& run, double scale) {
-  RunSeries series = run_series(store.samples(run.id), scale);
-  if (series.seconds.empty()) {
-    bad_input("{} ({} {}) has no measured iterations; 'ridgeline bench' records them", name_of(run),
-              run.command, run.work.model);
+void check_comparable(const RunComparison& comparison) {
+  const RunRecord &a = comparison.a, &b = comparison.b;
+  if (!comparison.work.empty()) {
+    bad_input("{} and {} did different work ({}); --force compares them all the same", name_of(a),
+              name_of(b), differences_text(comparison.work));
   }
-  return series;
-}
-
-// The run and its repetitions in other calls, without `other`: what is compared cannot tell how
-// much repetitions differ.
-std::vector<LogMedian> repetitions(const Store& store, const RunRecord& run,
-                                   const RunRecord& other) {
-  std::vector<LogMedian> medians;
-  std::set<std::string> calls;
-  std::vector<RunRecord> runs = store.runs({{"model", run.work.model}});
-  std::reverse(runs.begin(), runs.end());
-  for (const RunRecord& found : runs) {
-    if (medians.size() >= kMostRepetitions) break;
-    if (found.id == other.id || !repeats(found, run) || found.status != RunStatus::complete) {
-      continue;
-    }
-    // Of one call one run: those side by side share the machine's mood.
-    if (!found.group.empty() && !calls.insert(found.group).second) continue;
-    const RunSeries series = run_series(store.samples(found.id));
-    if (series.seconds.empty()) continue;
-    if (const auto median = log_median(series)) medians.push_back(*median);
+  if (way_of(a) != way_of(b)) {
+    bad_input(
+        "{} ({}) and {} ({}) were measured in different ways; --force compares them all the "
+        "same",
+        name_of(a), a.command, name_of(b), b.command);
   }
-  return medians;
 }
 
-std::optional<NoiseFloor> floor_under(const Store& store, const RunRecord& a, const RunRecord& b) {
-  std::vector<std::vector<LogMedian>> groups = {repetitions(store, a, b)};
-  if (!repeats(a, b)) groups.push_back(repetitions(store, b, a));
-  return noise_floor(groups);
+// All that is known of an environment, by name.
+std::map<std::string, std::string> facts_of(const EnvironmentRecord& environment) {
+  std::map<std::string, std::string> facts = {{"label", environment.label},
+                                              {"host", environment.host}};
+  const auto fingerprint = nlohmann::json::parse(environment.fingerprint, nullptr, false);
+  if (!fingerprint.is_object() || fingerprint.empty()) {
+    facts.insert({{"cpu", environment.cpu}, {"gpus", environment.gpus}});
+    return facts;
+  }
+  const auto flat = fingerprint.flatten();
+  for (const auto& [path, value] : flat.items()) {
+    std::string name = path.substr(1);
+    std::replace(name.begin(), name.end(), '/', ' ');
+    facts[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return facts;
 }
 
-std::string environment_text(const Store& store, const std::string& key) {
+// "cpu usable_processors: 2 against 1; build compiler: GCC 12 against Clang 15"
+std::string environments_text(const Store& store, const RunRecord& a, const RunRecord& b) {
+  std::map<std::string, std::string> facts_a, facts_b;
   for (const EnvironmentRecord& environment : store.environments()) {
-    if (environment.key == key) {
-      return environment.label.empty() ? fmt::format("{} ({})", environment.host, environment.cpu)
-                                       : environment.label;
+    if (environment.key == a.environment) facts_a = facts_of(environment);
+    if (environment.key == b.environment) facts_b = facts_of(environment);
+  }
+  std::vector<std::string> differences;
+  for (const auto& [name, value] : facts_a) {
+    const auto other = facts_b.find(name);
+    const std::string against = other == facts_b.end() ? "" : other->second;
+    const auto shown = [](const std::string& text) { return text.empty() ? "none" : text; };
+    if (value != against) {
+      differences.push_back(fmt::format("{}: {} against {}", name, shown(value), shown(against)));
     }
   }
-  return key;
+  const std::size_t all = differences.size();
+  if (all > kMostNamed) {
+    differences.resize(kMostNamed);
+    differences.push_back(fmt::format("and {} more", all - kMostNamed));
+  }
+  return joined(differences, "; ");
 }
 
-std::vector<std::string> warnings_of(const Store& store, const RunComparison& comparison,
-                                     bool side_by_side) {
+std::vector<std::string> warnings_of(const Store& store, const RunComparison& comparison) {
   std::vector<std::string> warnings;
   const RunRecord &a = comparison.a, &b = comparison.b;
   if (!comparison.work.empty()) {
     warnings.push_back("the work differs: " + differences_text(comparison.work));
   }
   if (a.environment != b.environment) {
-    warnings.push_back(fmt::format("the environments differ: {} against {}",
-                                   environment_text(store, a.environment),
-                                   environment_text(store, b.environment)));
+    warnings.push_back("the environments differ: " + environments_text(store, a, b));
   }
   for (const RunRecord* run : {&a, &b}) {
     if (run->status != RunStatus::complete) {
       warnings.push_back(fmt::format("{} did not run to its end", name_of(*run)));
     }
-  }
-  if (!side_by_side && !comparison.floor) {
-    warnings.push_back(
-        "measured in different calls, and no repetition of either is in the store: how much runs "
-        "differ by themselves is unknown, and the interval does not hold it");
   }
   return warnings;
 }
@@ -87,35 +90,33 @@ std::vector<std::string> warnings_of(const Store& store, const RunComparison& co
 }  // namespace
 
 RunComparison compare_runs(const Store& store, const RunRecord& a, const RunRecord& b,
-                           VerdictOptions options, bool force) {
+                           const VerdictOptions& options, bool force) {
   if (a.id == b.id) bad_input("both names mean run {}; name two runs", a.id);
   RunComparison comparison;
   comparison.a = a;
   comparison.b = b;
   comparison.work = work_differences(a, b);
   comparison.executor = executor_differences(a, b);
-  if (!comparison.work.empty() && !force) {
-    bad_input("{} and {} did different work ({}); --force compares them all the same", name_of(a),
-              name_of(b), differences_text(comparison.work));
+  if (!force) check_comparable(comparison);
+  PairJudge judge(store);
+  for (const RunRecord* run : {&a, &b}) {
+    if (judge.has_times(*run)) continue;
+    bad_input("{} ({} {}) has no measured iterations; 'ridgeline bench' records them",
+              name_of(*run), run->command, run->work.model);
   }
-  comparison.per_sample = a.work.batch != b.work.batch;
-  const auto scale = [&](const RunRecord& run) {
-    return comparison.per_sample ? 1.0 / static_cast<double>(run.work.batch) : 1.0;
-  };
-  options.side_by_side = !a.group.empty() && a.group == b.group;
-  const RunSeries series_a = measured(store, a, scale(a)), series_b = measured(store, b, scale(b));
-  if (!options.side_by_side) comparison.floor = floor_under(store, a, b);
-  comparison.result = compare(series_a, series_b, options, comparison.floor);
+  comparison.pair = *judge.judge(a, b, options);
+  const Comparison& result = comparison.pair.result;
   const auto side = [&](const RunRecord& run, double median) {
-    GapSide known = gap_side(run, median / scale(run), store.samples(run.id), store.steps(run.id),
+    const double scale =
+        comparison.pair.per_sample ? 1.0 / static_cast<double>(run.work.batch) : 1.0;
+    GapSide known = gap_side(run, median / scale, store.samples(run.id), store.steps(run.id),
                              store.readings(run.id), store.ceilings(run.environment));
-    known.scale = scale(run);
+    known.scale = scale;
     return known;
   };
-  comparison.gap =
-      gap_ledger(side(a, comparison.result.median_a), side(b, comparison.result.median_b));
-  if (comparison.result.paired) add_turns(comparison.result.ratio, comparison.gap);
-  comparison.warnings = warnings_of(store, comparison, options.side_by_side);
+  comparison.gap = gap_ledger(side(a, result.median_a), side(b, result.median_b));
+  if (result.paired) add_turns(result.ratio, comparison.gap);
+  comparison.warnings = warnings_of(store, comparison);
   comparison.findings_a = store.findings(a.id);
   comparison.findings_b = store.findings(b.id);
   return comparison;

@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/compare/alike.h"
 #include "lab/compare/gap.h"
-#include "lab/compare/verdict.h"
-#include "lab/store/store.h"
+#include "lab/compare/pair_judge.h"
 
 namespace ridgeline {
 
@@ -17,17 +15,16 @@ struct RunComparison {
   RunRecord a, b;
   std::vector<Difference> work;      // not empty: unlike work, compared all the same
   std::vector<Difference> executor;  // what is compared
-  bool per_sample = false;           // other batches: times are of one sample, not of an iteration
-  Comparison result;
-  std::optional<NoiseFloor> floor;
+  PairVerdict pair;
   GapLedger gap;
   std::vector<std::string> warnings;
   std::vector<Finding> findings_a, findings_b;
 };
 
-// Throws bad_input for runs without measured iterations, and for unlike work unless `force`.
+// Throws bad_input for runs without times, and unless `force` for unlike work and for times that
+// were measured in different ways.
 [[nodiscard]] RunComparison compare_runs(const Store& store, const RunRecord& a, const RunRecord& b,
-                                         VerdictOptions options, bool force);
+                                         const VerdictOptions& options, bool force);
 
 // One run by its name as Store::run takes it, or the newest that fits conditions (run_filter.h):
 // "backend=native", "model=mlp,backend=auto,label=before".

@@ -13,8 +13,8 @@
 namespace ridgeline {
 namespace {
 
-constexpr double kApart = 2.0;      // what no mood of a machine does
-constexpr std::size_t kFewest = 2;  // samples that show one
+constexpr std::size_t kFewest = 2;            // samples that show a factor of kApart
+constexpr std::size_t kFewestOfInterval = 6;  // of fewer no interval reaches its confidence
 
 double squared(double x) { return x * x; }
 
@@ -216,7 +216,8 @@ Comparison compare(const RunSeries& a, const RunSeries& b, const VerdictOptions&
   result.ratio = std::exp(replicates.center);
   result.units_a = replicates.units_a;
   result.units_b = replicates.units_b;
-  if (replicates.log_ratios.empty()) {
+  if (replicates.log_ratios.empty() || a.seconds.size() < kFewestOfInterval ||
+      b.seconds.size() < kFewestOfInterval) {
     give_ranges(result, a, b);
     return result;
   }

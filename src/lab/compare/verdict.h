@@ -57,8 +57,11 @@ struct Comparison {
 // The answer for an interval; what compare() does at its end.
 [[nodiscard]] Verdict verdict_of(double ratio, double low, double high, double margin);
 
-// The answer that a few samples give where every one of B takes less than half of the time of any
-// of A, or more than twice: no mood of a machine does that. REQUIRES: at least one each.
+// No machine changes its own speed by this factor.
+inline constexpr double kApart = 2.0;
+
+// The answer that a few samples give: every one of B takes less than half of the time of any of A,
+// or more than twice. REQUIRES: at least one each.
 [[nodiscard]] Verdict verdict_of_few(std::span<const double> a, std::span<const double> b);
 
 }  // namespace ridgeline

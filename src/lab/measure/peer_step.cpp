@@ -91,6 +91,15 @@ class PeerStep final : public MeasuredStep {
     }
   }
 
+  [[nodiscard]] std::optional<Iteration> run_queued(std::int64_t count) override {
+    const std::optional<Sample> queued = peer_->queued(count);
+    if (!queued) return std::nullopt;
+    Iteration iteration;
+    iteration.wall_seconds = queued->wall_seconds;
+    iteration.device_seconds = queued->device_seconds;
+    return iteration;
+  }
+
   [[nodiscard]] std::optional<double> processor_seconds() const override {
     return peer_ ? peer_->processor_seconds() : std::nullopt;
   }

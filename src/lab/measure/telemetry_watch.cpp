@@ -1,6 +1,7 @@
 #include "lab/measure/telemetry_watch.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "lab/measure/blocks.h"
@@ -84,12 +85,8 @@ void TelemetryWatch::measured(std::size_t candidate, std::span<const Sample> sam
 }
 
 void TelemetryWatch::add_energy(const Track& of, StepDetails& details) const {
-  std::vector<std::string> devices;
-  for (const Reading& reading : all_) {
-    if (std::find(devices.begin(), devices.end(), reading.device) == devices.end()) {
-      devices.push_back(reading.device);
-    }
-  }
+  // The host and the device that computes: other GPUs of the host do something else.
+  const std::set<std::string> devices = {"cpu", subjects_[of.candidate].executor.device};
   double total = 0.0, seconds = 0.0;
   std::int64_t iterations = 0;
   bool any = false;

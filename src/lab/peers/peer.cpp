@@ -296,6 +296,18 @@ std::vector<Sample> Peer::step(std::int64_t count, SampleKind kind, bool upload)
   return samples;
 }
 
+std::optional<Sample> Peer::queued(std::int64_t count) {
+  const auto read = [&](const Json& answer) -> std::optional<Sample> {
+    if (answer.at("wall").is_null()) return std::nullopt;
+    Sample sample;
+    sample.kind = SampleKind::queued;
+    sample.wall_seconds = answer.at("wall").get<double>();
+    sample.device_seconds = answer.at("device").get<double>();
+    return sample;
+  };
+  return state_->ask({{"do", "queued"}, {"count", count}}, state_->patience(count), read);
+}
+
 std::vector<double> Peer::losses(std::int64_t steps) {
   const auto read = [&](const Json& answer) {
     std::vector<double> losses;

@@ -89,6 +89,10 @@ class Peer {
   [[nodiscard]] std::vector<Sample> step(std::int64_t count, SampleKind kind = SampleKind::measured,
                                          bool upload = false);
 
+  // The mean of `count` steps that follow each other unwaited for; nothing on the CPU, which queues
+  // none. Where the peer cannot read its device's own clock, the device's time is the host's.
+  [[nodiscard]] std::optional<Sample> queued(std::int64_t count);
+
   // The loss of each of some steps from the initial weights on, batch after batch, without dropout;
   // of inference, the losses of the batches. NaN where it is not finite. Then everything is as it
   // was after prepare().

@@ -1510,6 +1510,20 @@ class Run:
             rows.append(row)
         return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
+    def queued(self, count):
+        """The mean of steps that follow each other unwaited for; nothing on the CPU, which queues none."""
+        if self.peer.device_name().startswith("cpu"):
+            return {"wall": None}
+        self.peer.synchronize()
+        begin, first = clock(), self.peer.mark()
+        for _ in range(count):
+            self.peer.step()
+        last = self.peer.mark()
+        self.peer.synchronize()
+        self.position += count
+        wall = (clock() - begin) / count
+        return {"wall": wall, "device": wall if first is None else self.peer.between(first, last) / count}
+
     def split(self, row):
         phases = [("forward", self.peer.forward)]
         if self.peer.work.training:
@@ -1583,6 +1597,9 @@ class Service:
     def step(self, request):
         return self.prepared().measure(request["count"], request["kind"], request["upload"])
 
+    def queued(self, request):
+        return self.prepared().queued(request["count"])
+
     def losses(self, request):
         return {"losses": self.prepared().losses(request["steps"], request["loss_scale"])}
 
@@ -1590,8 +1607,8 @@ class Service:
         return self.prepared().memory()
 
     def answer(self, request):
-        handlers = {"hello": self.hello, "prepare": self.prepare, "step": self.step, "losses": self.losses,
-                    "memory": self.memory, "stop": lambda request: {}}
+        handlers = {"hello": self.hello, "prepare": self.prepare, "step": self.step, "queued": self.queued,
+                    "losses": self.losses, "memory": self.memory, "stop": lambda request: {}}
         try:
             return handlers[request["do"]](request)
         except Unavailable as error:
@@ -1745,8 +1762,15 @@ class AloneRun:
                 sample[name + "_seconds"] = values[i] + (began if name == "at" else 0.0)
             self.samples.append(sample)
 
-    def times(self, kind="measured"):
-        return [sample["wall_seconds"] for sample in self.samples if sample["kind"] == kind]
+    def queue(self, count, block):
+        """Beside the steps that are waited for, as many that are not."""
+        at, queued = clock() - self.began, self.run.queued(count)
+        if queued["wall"] is not None:
+            self.samples.append({"process": 0, "block": block, "iteration": len(self.samples), "kind": "queued",
+                                 "at_seconds": at, "wall_seconds": queued["wall"], "device_seconds": queued["device"]})
+
+    def times(self, kind="measured", column="wall_seconds"):
+        return [sample[column] for sample in self.samples if sample["kind"] == kind]
 
     def finish(self):
         record, times, memory = self.record, self.times(), self.run.memory()
@@ -1754,7 +1778,7 @@ class AloneRun:
         record["numbers"]["first_step_seconds"] = self.samples[0]["wall_seconds"]
         if times:
             record["numbers"]["median_seconds"] = median(times)
-            record["numbers"]["samples_per_second"] = self.work.batch / median(times)
+            record["numbers"]["samples_per_second"] = self.work.batch / median(self.times("queued", "device_seconds") or times)
         record["memory"] = [{"device": "cpu", "category": "resident", "source": "measured",
                              "bytes": memory["peak_rss_bytes"]}]
         most = memory["peak_bytes"] if memory["peak_bytes"] is not None else memory["reserved_bytes"]
@@ -1786,7 +1810,9 @@ def measure_alone(options, group, texts, work, runs):
         for run in ready:
             if len(ready) > 1:
                 run.measure(1, "warmup", block)  # others have used the caches
-            run.measure(min(TURN, options.iterations - block * TURN), "measured", block)
+            count = min(TURN, options.iterations - block * TURN)
+            run.measure(count, "measured", block)
+            run.queue(count, block)
 
 
 def write_whole(path, text):

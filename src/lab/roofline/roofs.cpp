@@ -140,6 +140,11 @@ Roofs roofs_of(std::span<const Ceiling> ceilings, const std::string& device, int
     nearer.bytes_per_second = std::max(nearer.bytes_per_second, roofs.memory[i].bytes_per_second);
   }
   roofs.scope = scope_text(device, scaled, threads);
+  if (std::any_of(ceilings.begin(), ceilings.end(), [&](const Ceiling& ceiling) {
+        return ceiling.device == device && ceiling.lower_bound;
+      })) {
+    roofs.scope += ", lower bounds (other programs were running)";
+  }
   roofs.latency_seconds = latency_of(ceilings, device, threads);
   return roofs;
 }

@@ -228,8 +228,10 @@ struct Fields<RunRecord> {
             R"(REFERENCES "environments" ("key"))"},
       Field{"command", &R::command, "", "`bench`, `train`, `profile`, …"},
       Field{"arguments", &R::arguments, "", "The command line"},
-      Field{"group", &R::group, "",
-            "Shared by runs that one call measured side by side (a word of SQL: quote it)"},
+      Field{"group", &R::group, "", "Shared by the runs of one call (a word of SQL: quote it)"},
+      Field{"turns", &R::turns, "",
+            "Runs of one call with the same number took turns with each other; runs that did not "
+            "fit into memory together have different numbers"},
       Field{"label", &R::label, "", "The user's (`--label`)"},
       Field{"study", &R::study, "", "The uuid of the study that it belongs to"},
       Field{"item", &R::item, "", "The study's item that it belongs to"},
@@ -412,7 +414,9 @@ struct Fields<Ceiling> {
       Field{"clock_mhz", &R::clock_mhz, "MHz", "During the test"},
       Field{"datasheet", &R::datasheet, "", "What the data sheet says, in `unit`"},
       Field{"capacity_bytes", &R::capacity_bytes, "B", "Of a memory level; 0 elsewhere"},
-      Field{"measured", &R::measured, "", "When; UTC, ISO 8601"}};
+      Field{"measured", &R::measured, "", "When; UTC, ISO 8601"},
+      Field{"lower_bound", &R::lower_bound, "",
+            "1: other programs kept the machine busy; the true ceiling may be higher"}};
 };
 
 // Where rows of a run lie.

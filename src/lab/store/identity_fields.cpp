@@ -86,7 +86,11 @@ IdentityField entry() {
     if (value.empty() || value == field.display.usual) return {};
     if constexpr (std::same_as<Type, bool>) return std::string(label);
     if constexpr (std::integral<Type>) value = count_text(half_of<Half>(run).*field.member);
-    return fmt::format(fmt::runtime(field.display.phrase), value);
+    std::string phrase = fmt::format(fmt::runtime(field.display.phrase), value);
+    // "1 thread"
+    const bool counted = value == "1" && field.display.phrase.starts_with("{} ");
+    if (counted && phrase.ends_with('s') && !phrase.ends_with("ses")) phrase.pop_back();
+    return phrase;
   };
   made.value = [](const RunRecord& run) -> std::optional<double> {
     const Type& value = half_of<Half>(run).*field.member;

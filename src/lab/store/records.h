@@ -43,13 +43,15 @@ struct RunRecord {
   std::string environment;        // key
   std::string command;            // "bench", "train", "profile"
   std::string arguments;          // the command line
-  std::string group;              // uuid of the call that measured several runs side by side
+  std::string group;              // uuid of the call that measured it
   std::string label;              // the user's
   std::string study;              // uuid of the study that it belongs to; empty: none
   std::string item;               // of that study: its key
   std::string started, finished;  // UTC, ISO 8601; empty: not finished
   RunStatus status = RunStatus::running;
   std::string error;  // why it failed
+  // Which runs of the call took turns with it: those with the same number.
+  std::int64_t turns = 0;
   std::int64_t seed = 0;
   std::string network;  // key; empty: no description
   Work work;
@@ -125,6 +127,7 @@ struct Ceiling {
   std::optional<double> datasheet;            // what the data sheet says, same unit
   std::int64_t capacity_bytes = 0;            // of a memory level; 0 elsewhere
   std::string measured = {};                  // UTC, ISO 8601; the store fills it in
+  bool lower_bound = false;  // other programs kept the machine busy: the true one may be higher
 };
 
 // Something about a run that the reader must know, with its evidence.

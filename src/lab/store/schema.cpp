@@ -52,6 +52,8 @@ constexpr std::array kMigrations = {
     // 5: what runs were as typed values, which move_identity fills in; networks.
     R"(CREATE TABLE "networks" ("key" TEXT NOT NULL PRIMARY KEY, "description" TEXT);
        ALTER TABLE "runs" ADD COLUMN "network" TEXT REFERENCES "networks" ("key");
+       ALTER TABLE "ceilings" ADD COLUMN "lower_bound" INTEGER;
+       ALTER TABLE "runs" ADD COLUMN "turns" INTEGER;
        ALTER TABLE "runs" ADD COLUMN "init" TEXT;
        ALTER TABLE "runs" ADD COLUMN "weights" TEXT;
        ALTER TABLE "runs" ADD COLUMN "freeze" TEXT;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "lab/stats/bootstrap.h"
 #include "lab/stats/summary.h"
+#include "report/analysis/ratios.h"
 
 namespace ridgeline::report {
 namespace {
@@ -53,7 +54,7 @@ Estimate geometric_mean(std::span<const double> values) {
   Estimate mean;
   mean.value = std::exp(sum / count);
   mean.samples = static_cast<std::int64_t>(values.size());
-  if (values.size() < 3) {
+  if (!mean.sound()) {
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     mean.low = *least;
     mean.high = *most;
@@ -82,29 +83,28 @@ Outcome combined(std::span<const Outcome> outcomes) {
   return Outcome::confirmed;
 }
 
-Trend trend_of(std::span<const TrendPoint> points, std::size_t fewest) {
+Trend trend_of(std::span<const TrendPoint> points, std::size_t fewest, const std::string& doubts) {
   ensure(points.size() >= 2, "a trend needs two points");
   Trend trend;
   trend.growth = ratio_of(points.back().value, points.front().value);
   trend.rank_correlation = rank_correlation(points);
+  // A range of few values is no evidence, however far apart they are.
+  if (!std::all_of(points.begin(), points.end(),
+                   [](const TrendPoint& point) { return point.value.sound(); })) {
+    return trend;
+  }
   const double above = 1.0 + kTrendMargin, below = 1.0 / above;
   for (std::size_t i = 0; i + 1 < points.size() && trend.falls_at < 0; ++i) {
     if (points[i + 1].at <= points[i].at) continue;
     const Estimate step = ratio_of(points[i + 1].value, points[i].value);
-    if (step.value < below && step.high < 1.0) trend.falls_at = static_cast<int>(i);
-  }
-  // Fewer than six values without an interval are no evidence, however far apart.
-  if (std::any_of(points.begin(), points.end(), [](const TrendPoint& point) {
-        return point.value.low >= point.value.high && point.value.samples < 6;
-      })) {
-    trend.falls_at = -1;
-    return trend;
+    if (step.value < below && is_below_one(step, doubts)) trend.falls_at = static_cast<int>(i);
   }
   std::set<double> places;
   for (const TrendPoint& point : points) places.insert(point.at);
-  if (trend.falls_at >= 0 || trend.growth.high <= above) {
+  if (trend.falls_at >= 0 || (doubts.empty() && trend.growth.high <= above)) {
     trend.outcome = Outcome::not_confirmed;
-  } else if (places.size() >= fewest && trend.growth.low > 1.0 && trend.growth.value > above) {
+  } else if (places.size() >= fewest && is_above_one(trend.growth, doubts) &&
+             trend.growth.value > above) {
     trend.outcome = Outcome::confirmed;
   }
   return trend;

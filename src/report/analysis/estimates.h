@@ -9,8 +9,8 @@
 
 namespace ridgeline::report {
 
-// The geometric mean with an interval of 95% by a bootstrap over the values; of fewer than three,
-// which tell nothing of their spread, the range. REQUIRES: positive values, at least one.
+// The geometric mean with an interval of 95% by a bootstrap over the values; of fewer than six the
+// range. REQUIRES: positive values, at least one.
 [[nodiscard]] Estimate geometric_mean(std::span<const double> values);
 
 // Whether something grows along an axis.
@@ -37,7 +37,10 @@ struct Trend {
 // Confirmed: the last value exceeds the first, by more than the margin and beyond doubt of the
 // intervals, and no step to the next larger value of the axis falls in the same sense. Not
 // confirmed: the growth from end to end is at most the margin, or a step falls. Undecided: neither,
-// or fewer than `fewest` values of the axis. REQUIRES: two points, in the order of the axis.
-[[nodiscard]] Trend trend_of(std::span<const TrendPoint> points, std::size_t fewest);
+// or fewer than `fewest` values of the axis, or a point without an interval (Estimate::sound), or
+// `doubts` and less growth or fall than a machine's own changes reach. REQUIRES: two points, in the
+// order of the axis.
+[[nodiscard]] Trend trend_of(std::span<const TrendPoint> points, std::size_t fewest,
+                             const std::string& doubts = {});
 
 }  // namespace ridgeline::report

@@ -144,13 +144,6 @@ Judgement judge(const Data& data, Ratios& ratios, const StudyView& study,
                                                .hypothesis = hypothesis,
                                                .runs = std::move(runs),
                                                .wording = std::move(wording)});
-  if (answer.other_calls) {
-    Prose calls;
-    calls.say(
-        "Not all of it was measured side by side: how much runs of different calls differ by "
-        "themselves is not in the intervals.");
-    answer.evidence.add(calls);
-  }
   if (answer.outcome == Outcome::undecided) {
     const std::string why = reasons(study, hypothesis.parts);
     if (!why.empty()) {

@@ -20,11 +20,11 @@ std::string line_title(const JudgeInput& input, const RunView& run, const Wordin
 }
 
 template <typename Value>
-std::vector<GrowthLine> lines_of(const JudgeInput& input, Value value_of, bool& other_calls) {
+std::vector<GrowthLine> lines_of(const JudgeInput& input, Value value_of) {
   const std::string& axis = input.hypothesis.axis;
   std::vector<RunView> firsts;  // of each line, without the axis
   std::map<std::string, std::size_t> places;
-  std::vector<const RunView*> lasts;
+  std::vector<Runs> runs;  // of each line
   std::vector<GrowthLine> lines;
   for (const RunView* run : input.runs) {
     if (!fits(input.data, *run, input.hypothesis.of)) continue;
@@ -35,12 +35,10 @@ std::vector<GrowthLine> lines_of(const JudgeInput& input, Value value_of, bool& 
     const auto [place, fresh] = places.try_emplace(run_key(off), lines.size());
     if (fresh) {
       firsts.push_back(std::move(off));
-      lasts.push_back(run);
+      runs.emplace_back();
       lines.emplace_back();
     }
-    const RunView*& last = lasts[place->second];
-    if (last != run && !in_one_call(*last, *run)) other_calls = true;
-    last = run;
+    runs[place->second].push_back(run);
     const std::string value_words = axis_value(axis, *at);
     lines[place->second].points.push_back(
         {.at = *at,
@@ -54,6 +52,7 @@ std::vector<GrowthLine> lines_of(const JudgeInput& input, Value value_of, bool& 
   const Wording wording(named);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     lines[i].name = line_title(input, firsts[i], wording);
+    lines[i].doubts = doubts_of(runs[i]);
   }
   return lines;
 }
@@ -81,6 +80,7 @@ void tell_line(Prose& text, const JudgedLine& judged, std::string (*number)(cons
     text.say(" to ");
     tell_point(text, points[at + 1], number);
   }
+  if (!judged.line->doubts.empty()) text.say(fmt::format(" ({})", judged.line->doubts));
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ Answer judge_growth(const std::vector<GrowthLine>& lines, const std::string& axi
   std::map<Outcome, std::vector<JudgedLine>> judged;
   std::vector<Outcome> outcomes;
   for (const GrowthLine& line : sorted) {
-    const Trend trend = trend_of(line.points, fewest);
+    const Trend trend = trend_of(line.points, fewest, line.doubts);
     judged[trend.outcome].push_back({&line, trend});
     outcomes.push_back(trend.outcome);
   }
@@ -131,25 +131,20 @@ Answer judge_growth(const std::vector<GrowthLine>& lines, const std::string& axi
   tell(Outcome::confirmed, quantity + " grows with " + axis_words(axis));
   tell(Outcome::not_confirmed, quantity + " does not grow with " + axis_words(axis));
   tell(Outcome::undecided,
-       fmt::format("no trend of {} along {} is shown, for the intervals are too wide or the values "
-                   "fewer than {}",
+       fmt::format("no trend of {} along {} is shown: intervals are too wide, samples fewer than "
+                   "six, values fewer than {}, or the machine's own changes could explain it",
                    quantity, axis_words(axis), fewest));
   return answer;
 }
 
 Answer judge_throughput_grows(const JudgeInput& input) {
-  bool other_calls = false;
-  const auto lines = lines_of(
-      input, [](const RunView& run) { return run.rate; }, other_calls);
-  Answer answer = judge_growth(lines, input.hypothesis.axis, "the rate", [](const Estimate& value) {
-    return estimate_text(value, "samples/s");
-  });
-  answer.other_calls = other_calls;
-  return answer;
+  const auto lines = lines_of(input, [](const RunView& run) { return run.rate; });
+  return judge_growth(lines, input.hypothesis.axis, "the rate",
+                      [](const Estimate& value) { return estimate_text(value, "samples/s"); });
 }
 
 Answer judge_efficiency_grows(const JudgeInput& input) {
-  bool roofs = false, other_calls = false;
+  bool roofs = false;
   const auto share_of = [&](const RunView& run) -> std::optional<Estimate> {
     const std::optional<RooflinePoint> point = input.data.point(run);
     if (!point || !point->efficiency() || !run.seconds) return std::nullopt;
@@ -159,15 +154,13 @@ Answer judge_efficiency_grows(const JudgeInput& input) {
     return Estimate{share, share * run.seconds->value / run.seconds->high,
                     share * run.seconds->value / run.seconds->low, run.seconds->samples};
   };
-  const auto lines = lines_of(input, share_of, other_calls);
+  const auto lines = lines_of(input, share_of);
   if (!roofs) return not_measured("ceilings or step times of these runs");
-  Answer answer = judge_growth(
-      lines, input.hypothesis.axis, "the share of the roof", [](const Estimate& value) {
-        return fmt::format("{} [{}–{}]", percent_text(value.value), percent_text(value.low),
-                           percent_text(value.high));
-      });
-  answer.other_calls = other_calls;
-  return answer;
+  return judge_growth(lines, input.hypothesis.axis, "the share of the roof",
+                      [](const Estimate& value) {
+                        return fmt::format("{} [{}–{}]", percent_text(value.value),
+                                           percent_text(value.low), percent_text(value.high));
+                      });
 }
 
 }  // namespace ridgeline::report

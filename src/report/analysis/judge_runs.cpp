@@ -134,7 +134,7 @@ Answer judge_same_accuracy(const JudgeInput& input) {
     const std::optional<Reached> found = reached(*run);
     if (!found) continue;
     // Networks that guess agree about nothing.
-    if (at_chance(found->accuracy, run->run.work.classes, found->samples)) {
+    if (at_chance(*run, found->accuracy)) {
       guessing.push_back(run);
       continue;
     }

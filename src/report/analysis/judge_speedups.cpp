@@ -92,11 +92,6 @@ void tell_range(Prose& text, const JudgeInput& input, const std::vector<Ratio>& 
                        times_text(geometric_mean(values)), ratios.size()));
 }
 
-bool across_calls(const SpeedupLine& line) {
-  return std::any_of(line.ratios.begin(), line.ratios.end(),
-                     [](const Ratio& ratio) { return !ratio.side_by_side && !ratio.floor_known; });
-}
-
 Answer faster_on(const JudgeInput& input, const SpeedupLine& line) {
   Answer answer;
   const std::string place = line_name(input.data, line);
@@ -145,9 +140,11 @@ Answer varies_on(const JudgeInput& input, const SpeedupLine& line) {
     text.say(".");
     return answer;
   }
+  const bool doubtful = !most->doubts.empty() || !least->doubts.empty();
+  const double apart = doubtful ? kApart : 1.0;
   if (!most->sound || !least->sound) {
     text.say("too few epochs or iterations for intervals, ");
-  } else if (most->low > least->high && most->speedup > (1.0 + kAlike) * least->speedup) {
+  } else if (most->low > apart * least->high && most->speedup > (1.0 + kAlike) * least->speedup) {
     answer.outcome = Outcome::confirmed;
     text.say("the speed-ups differ beyond their intervals, ");
   } else if (most->high < (1.0 + kAlike) * least->low) {
@@ -171,7 +168,6 @@ Answer of_all_lines(const JudgeInput& input, Choice choice,
     const Answer one = judge_line(input, line);
     outcomes.push_back(one.outcome);
     all.evidence.add(one.evidence);
-    all.other_calls = all.other_calls || across_calls(line);
   }
   all.outcome = combined(outcomes);
   return all;
@@ -234,25 +230,23 @@ Answer judge_speedup_grows(const JudgeInput& input) {
       std::optional<double> at = axis_place(*ratio.of, axis);
       if (!at) at = axis_place(*ratio.than, axis);
       if (!at) continue;
-      const double low = ratio.sound ? ratio.low : ratio.speedup;
-      const double high = ratio.sound ? ratio.high : ratio.speedup;
       const Work work = is_of_networks(axis) ? Work{} : off_axis(*ratio.of, axis).run.work;
       const auto place = std::find(works.begin(), works.end(), work) - works.begin();
       if (place == std::ssize(works)) {
         works.push_back(work);
-        growing.push_back({.name = line_name(input.data, line), .points = {}});
+        growing.push_back({.name = line_name(input.data, line), .points = {}, .doubts = {}});
       }
-      growing[first + static_cast<std::size_t>(place)].points.push_back(
+      GrowthLine& grown = growing[first + static_cast<std::size_t>(place)];
+      if (!ratio.doubts.empty()) grown.doubts = ratio.doubts;
+      grown.points.push_back(
           {.at = *at,
-           .value = {ratio.speedup, low, high, 0},
+           .value = {ratio.speedup, ratio.low, ratio.high, ratio.sound ? ratio.samples : 0},
            .runs = runs_of(ratio),
            .name = fmt::format("{}, {}", input.wording.work(*ratio.of), axis_value(axis, *at))});
     }
   }
-  Answer answer = judge_growth(growing, axis, "the speed-up",
-                               [](const Estimate& value) { return times_text(value); });
-  answer.other_calls = std::any_of(lines.begin(), lines.end(), across_calls);
-  return answer;
+  return judge_growth(growing, axis, "the speed-up",
+                      [](const Estimate& value) { return times_text(value); });
 }
 
 }  // namespace ridgeline::report

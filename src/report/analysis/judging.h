@@ -20,8 +20,6 @@ struct JudgeInput {
 struct Answer {
   Outcome outcome = Outcome::undecided;
   Prose evidence;
-  // Rests on times of different calls: how much runs differ by themselves is not in the intervals.
-  bool other_calls = false;
 };
 
 [[nodiscard]] Answer judge_faster(const JudgeInput& input);
@@ -53,6 +51,7 @@ enum class Choice { fastest, slowest };
 struct GrowthLine {
   std::string name;  // "resnet18 with native on desk"
   std::vector<TrendPoint> points;
+  std::string doubts;  // of all its points
 };
 // Judges each line and tells its ends. `quantity`: "samples a second"; `number` writes a value.
 [[nodiscard]] Answer judge_growth(const std::vector<GrowthLine>& lines, const std::string& axis,

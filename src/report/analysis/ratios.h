@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/compare/verdict.h"
+#include "lab/compare/pair_judge.h"
 #include "report/data.h"
 
 namespace ridgeline::report {
@@ -19,10 +19,12 @@ struct Ratio {
   double speedup = 1.0;                  // above 1: `of` is faster
   double low = 0.0, high = 0.0;          // 99% interval of it
   bool sound = true;                     // else the range of too few values stands for the interval
+  std::int64_t samples = 0;              // of the run that has fewer
   Verdict verdict = Verdict::undecided;  // of `of` against `than`
-  bool side_by_side = false;             // measured in one call
+  bool side_by_side = false;             // they took turns in one call
   bool floor_known = false;              // how much runs differ by themselves is in the interval
   std::string basis;                     // "iterations, turn by turn", "iterations", "epochs"
+  std::string doubts;                    // "flagged: noisy neighbour"; empty: none
 };
 
 inline constexpr const char* kRangeNote =
@@ -38,35 +40,37 @@ inline constexpr const char* kCallsNote =
 // Where a run came from: machine and executor. Runs of the same place and the same work are
 // repetitions.
 [[nodiscard]] bool same_place(const RunView& a, const RunView& b);
-// Measured by one call, turn by turn.
-[[nodiscard]] bool in_one_call(const RunView& a, const RunView& b);
-
 class Ratios {
  public:
   // `data` must outlive it.
-  explicit Ratios(const Data& data) : data_(data) {}
+  explicit Ratios(const Data& data) : data_(data), judge_(data.store()) {}
 
-  // Iterations are compared as `ridgeline compare` does it (docs/method-compare.md): those of one
-  // call turn by turn, others with the noise floor of repeated runs in the store. Trainings without
-  // stored iterations by their epochs: undecided where one of them has fewer than three. Nothing
-  // where one of them has no times, or where the two are not comparable.
+  // What `ridgeline compare` says (lab/compare/pair_judge.h) of the newest repetitions of the two
+  // that took turns with each other; where none did, of these two. Nothing where one of them has no
+  // times, or where the two are not comparable.
   [[nodiscard]] std::optional<Ratio> of(const RunView& run, const RunView& than);
 
  private:
-  [[nodiscard]] const RunSeries& series(const RunView& run);
-  [[nodiscard]] std::optional<LogMedian> median(const RunView& run);
-  [[nodiscard]] std::vector<LogMedian> repetitions(const RunView& run, const RunView& other);
-  [[nodiscard]] std::optional<NoiseFloor> floor_under(const RunView& a, const RunView& b);
+  using Pair = std::pair<const RunView*, const RunView*>;
+  [[nodiscard]] Pair side_by_side(const RunView& run, const RunView& than);
 
   const Data& data_;
-  std::map<RunId, RunSeries> series_;
-  std::map<RunId, std::optional<LogMedian>> medians_;
+  PairJudge judge_;
+  std::map<std::string, std::vector<const RunView*>> repetitions_;  // by run_key
   std::map<std::pair<RunId, RunId>, std::optional<Ratio>> known_;
 };
 
-// "2.31× [2.28–2.34]"
+// "2.31× [2.28–2.34]", "1.4× [1.2–1.6] (flagged: noisy neighbour)"
 [[nodiscard]] std::string times_text(const Ratio& ratio);
 [[nodiscard]] std::string times_text(const Estimate& ratio);  // without an interval: "2.31×"
+
+// What could make runs of unlike work differ though their work does not: "measured in different
+// calls; flagged: noisy neighbour". Empty: nothing is known.
+[[nodiscard]] std::string doubts_of(const std::vector<const RunView*>& runs);
+// Whether a ratio of estimates is beyond doubt above 1: by its interval, or where there are doubts
+// by more than a machine changes its own speed.
+[[nodiscard]] bool is_above_one(const Estimate& ratio, const std::string& doubts);
+[[nodiscard]] bool is_below_one(const Estimate& ratio, const std::string& doubts);
 
 // Of each place and work the newest run, in the order of the runs.
 [[nodiscard]] std::vector<const RunView*> newest_of(const std::vector<const RunView*>& runs);

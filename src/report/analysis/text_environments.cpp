@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "report/analysis/estimates.h"
@@ -65,14 +66,25 @@ std::vector<DevicePair> device_pairs(const TextInput& input) {
   return found;
 }
 
+// "desk's cpu with 2 threads": where all of its runs had so many.
+std::string place_words(const TextInput& input, const Place& place) {
+  std::set<std::int64_t> threads;
+  for (const RunView* run : input.timed) {
+    if (place_of(*run) == place) threads.insert(run->run.executor.threads);
+  }
+  const std::string name = place_text(input.data, place);
+  if (place.device != "cpu" || threads.size() != 1 || *threads.begin() < 1) return name;
+  return fmt::format("{} with {} thread{}", name, *threads.begin(),
+                     *threads.begin() == 1 ? "" : "s");
+}
+
 // "41.2× [40–42] for resnet50 (batch 128)"
 std::string ratio_words(const TextInput& input, const Ratio& ratio) {
   return fmt::format("{} for {}", times_text(ratio), input.wording.work(*ratio.of));
 }
 
 Sentence pair_sentence(const TextInput& input, const DevicePair& pair) {
-  const std::string fast = place_text(input.data, pair.fast),
-                    slow = place_text(input.data, pair.slow);
+  const std::string fast = place_words(input, pair.fast), slow = place_words(input, pair.slow);
   Prose text;
   if (pair.ratios.size() == 1) {
     const Ratio& ratio = pair.ratios.front();
@@ -197,7 +209,7 @@ Sentence contest_sentence(const TextInput& input, const Place& place, const Cont
   if (contest.works == 0 || contest.others.empty()) return std::nullopt;
   Prose text;
   bool first = true, shown = false;
-  const std::string where = place_text(input.data, place);
+  const std::string where = place_words(input, place);
   for (const auto& [executor, ratios] : contest.others) {
     const std::vector<Ratio> faster = with(ratios, Verdict::faster),
                              slower = with(ratios, Verdict::slower);

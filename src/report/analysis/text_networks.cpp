@@ -56,7 +56,8 @@ std::string where_words(const TextInput& input, const RunView& run) {
 Sentence rates_sentence(const TextInput& input, const std::vector<const RunView*>& runs) {
   const auto [slowest, fastest] = std::minmax_element(runs.begin(), runs.end(), less_rate);
   const Estimate ratio = ratio_of(*(*fastest)->rate, *(*slowest)->rate);
-  if (ratio.low <= 1.0) return std::nullopt;
+  const std::string doubts = doubts_of({*slowest, *fastest});
+  if (!is_above_one(ratio, doubts)) return std::nullopt;
   Prose text;
   text.say(where_words(input, **fastest) + ", ");
   text.say(
@@ -65,7 +66,8 @@ Sentence rates_sentence(const TextInput& input, const std::vector<const RunView*
   text.say(" and ");
   text.say(fmt::format("{} {}", model_of(**slowest), estimate_text(*(*slowest)->rate, "samples/s")),
            {(*slowest)->run.id});
-  text.say(fmt::format(", {} apart", times_text(ratio)));
+  text.say(fmt::format(", {} apart{}", times_text(ratio),
+                       doubts.empty() ? "" : fmt::format(" ({})", doubts)));
   const auto few = sample_flops(**fastest), many = sample_flops(**slowest);
   if (few && many && *many > *few) {
     text.say(fmt::format("; the FLOPs of a sample are {}× apart", number_text(*many / *few)));
@@ -88,7 +90,8 @@ Sentence pace_sentence(const std::vector<const RunView*>& runs) {
   // FLOPs are counted, so that the interval is that of the rates.
   const Estimate rates = ratio_of(*(*high)->rate, *(*low)->rate);
   const double ratio = *(*high)->flops_per_second / *(*low)->flops_per_second;
-  if (ratio * rates.low / rates.value < 1.2) return std::nullopt;
+  const double least = doubts_of({*low, *high}).empty() ? 1.2 : kApart;
+  if (ratio * rates.low / rates.value < least || !rates.sound()) return std::nullopt;
   Prose text;
   text.say("The pace at which FLOPs are done differs: ");
   text.say(fmt::format("{} reaches {}", model_of(**high),
@@ -155,18 +158,25 @@ std::vector<std::string> names_of(const TextInput& input, const std::vector<Swee
 Sentence gain_sentence(const std::string& name, const Sweep& sweep) {
   const RunView &first = *sweep.front(), &last = *sweep.back();
   const Estimate gain = ratio_of(*last.rate, *first.rate);
+  const std::string doubts = doubts_of(sweep);
+  const bool grows = is_above_one(gain, doubts), falls = is_below_one(gain, doubts);
   Prose text;
   text.say(name + ": from batch ");
   text.say(
       fmt::format("{} to {} the rate {} from {} to {}", first.run.work.batch, last.run.work.batch,
-                  gain.low > 1.0    ? "rises"
-                  : gain.high < 1.0 ? "falls"
-                                    : "goes",
+                  grows   ? "rises"
+                  : falls ? "falls"
+                          : "goes",
                   estimate_text(*first.rate), estimate_text(*last.rate, "samples/s")),
       ids_of(sweep));
   text.say(fmt::format(", {}", times_text(gain)));
-  if (gain.low <= 1.0 && gain.high >= 1.0) text.say(": no gain is shown");
-  for (std::size_t i = 0; i + 2 < sweep.size() && gain.low > 1.0; ++i) {
+  if (!gain.sound()) {
+    text.say(": too few samples to tell a gain");
+  } else if (!grows && !falls) {
+    text.say(": no gain is shown");
+  }
+  if (!doubts.empty()) text.say(fmt::format(" ({})", doubts));
+  for (std::size_t i = 0; i + 2 < sweep.size() && grows; ++i) {
     // The first batch behind which nothing gains more than the margin, for certain.
     const bool over = std::all_of(
         sweep.begin() + static_cast<std::ptrdiff_t>(i) + 1, sweep.end(), [&](const RunView* later) {

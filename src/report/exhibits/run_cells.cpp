@@ -42,7 +42,7 @@ Cell ratio_cell(Table& table, const RunView& run, const RunView& over) {
   const std::vector<RunId> runs = {run.run.id, over.run.id};
   Cell cell = ratio.samples < 2 ? number(ratio.value, runs)
                                 : interval(ratio.value, ratio.low, ratio.high, runs);
-  if (!in_one_call(run, over)) mark_calls(table, cell);
+  if (!took_turns(run.run, over.run)) mark_calls(table, cell);
   return cell;
 }
 

@@ -60,9 +60,11 @@ void cut_pairs(std::vector<Pair>& pairs) {
 }
 
 std::string how_text(const Ratio& ratio) {
-  if (ratio.side_by_side) return "side by side, " + ratio.basis;
-  if (ratio.basis == "epochs") return "different calls, epochs";
-  return ratio.floor_known ? "different calls, with the noise of repeated runs" : "different calls";
+  std::string text = ratio.side_by_side ? "side by side, " + ratio.basis
+                     : ratio.floor_known
+                         ? ratio.basis + " of different calls, with the noise of repeated runs"
+                         : ratio.basis;
+  return ratio.doubts.empty() ? text : fmt::format("{}; {}", text, ratio.doubts);
 }
 
 Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
@@ -97,9 +99,6 @@ Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
                              words(how_text(ratio))};
     if (!ratio.sound) {
       row[3].notes.push_back(note_index(table, kRangeNote));
-    }
-    if (!ratio.side_by_side && !ratio.floor_known) {
-      row[5].notes.push_back(note_index(table, kCallsNote));
     }
     table.rows.push_back(std::move(row));
   }
