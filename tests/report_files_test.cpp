@@ -468,7 +468,7 @@ TEST(ReportPlot, DeepNetworksHaveAllTheirBoxes) {
   const plot::Drawing drawing = plot::draw(deep, plot::Colours(figures));
   EXPECT_EQ(count(drawing.elements, "class=\"node\""), network.nodes.size());
   EXPECT_EQ(count(drawing.elements, "class=\"edge\""), network.edges.size());
-  EXPECT_GT(drawing.width, 0.6 * drawing.height) << "pages are no towers";
+  EXPECT_GT(drawing.width, 0.4 * drawing.height) << "pages are no towers";
   // Circles, which no network has, end too.
   Figure circle = residual_network("circle", 1);
   circle.edges.push_back({"fc", "input"});

@@ -118,7 +118,7 @@ def check_drawn(page, report):
             box.querySelectorAll('g.series').forEach(group => {
               const paths = [...group.querySelectorAll('path.stroke, path.layer')];
               series[group.dataset.series] = {points: Number(group.dataset.points || 0), marks: group.querySelectorAll('.bar').length +
-                  [...group.querySelectorAll('.marks')].reduce((sum, path) => sum + path.getAttribute('d').split('M').length - 1, 0), shown: getComputedStyle(group).display !== 'none',
+                  [...group.querySelectorAll('.marks')].reduce((sum, path) => sum + path.getAttribute('d').split(/m/i).length - 1, 0), shown: getComputedStyle(group).display !== 'none',
                 path: paths.some(path => (path.getAttribute('d') || '').length > 8), finite: !/NaN|Infinity|undefined/.test(group.outerHTML)};
             });
             return {svg: count('svg.plot'), label: (box.querySelector('svg.plot') || document.body).getAttribute('aria-label'), series: series,

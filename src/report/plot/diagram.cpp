@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kBoxHeight = 36.0, kPitch = 52.0, kLaneGap = 14.0, kTrack = 9.0;
 constexpr double kTitleSize = 12.0, kDetailSize = 10.0;
-constexpr double kLeastShape = 0.7;  // width over height of large networks
+constexpr double kLeastShape = 0.5;  // width over height of large networks
 
 struct Layout {
   std::size_t rows = 1;                     // of each column

@@ -11,7 +11,6 @@
 namespace ridgeline::report::plot {
 
 inline constexpr double kWidth = 880.0;  // of most drawings
-inline constexpr double kSmall = 12.0;   // size of labels
 
 // A sample of the legend: a line, a mark, both, or else a box.
 struct Entry {

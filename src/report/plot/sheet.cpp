@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kMargin = 16.0, kGap = 18.0;
 constexpr double kTitle = 17.0, kTitleLine = 23.0, kLegendLine = 21.0, kNoteLine = 16.0;
+constexpr double kWide = 1.25 * kWidth;  // on the page not made smaller: it scrolls
 constexpr std::size_t kLegendRows = 8, kNoteLines = 8;
 
 // How wide its sample is.
@@ -114,8 +115,9 @@ std::string label_of(const Figure& figure) {
 
 std::string page_drawing(const Figure& figure, const Drawing& drawing) {
   std::string page = fmt::format(
-      R"(<div><svg class="plot" viewBox="0 0 {0} {1}" width="{0}" height="{1}" {2} {3}>{4}</svg>)",
-      px(drawing.width), px(drawing.height), label_of(figure), drawing.data, drawing.elements);
+      R"(<div><svg class="{6}" viewBox="0 0 {0} {1}" width="{0}" height="{1}" {2} {3} {4}>{5}</svg>)",
+      px(drawing.width), px(drawing.height), kTextDefaults, label_of(figure), drawing.data,
+      drawing.elements, drawing.width > kWide ? "plot wide" : "plot");
   for (const Entry& entry : drawing.legend) {
     Svg sample;
     draw_sample(sample, entry, 0.0, 7.0);
@@ -159,10 +161,10 @@ std::string svg_file(const Figure& figure, const Drawing& drawing) {
   }
   return light_colours(fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{0}" height="{1}" )"
-      R"(font-family="DejaVu Sans, Verdana, Helvetica, Arial, sans-serif" {2}>{3})"
+      R"(font-family="DejaVu Sans, Verdana, Helvetica, Arial, sans-serif" {7} {2}>{3})"
       "<g transform=\"translate({4} {5})\">{6}</g></svg>\n",
       px(width), px(height), label_of(figure), std::move(svg).text(), px(kMargin), px(header),
-      drawing.elements));
+      drawing.elements, kTextDefaults));
 }
 
 }  // namespace ridgeline::report::plot

@@ -97,8 +97,9 @@ void Svg::text(double x, double y, std::string_view text, const TextStyle& style
                std::string_view more) {
   if (text.empty()) return;
   const std::string left = px(x), base = px(y + 0.35 * style.size);
-  text_ += fmt::format(R"(<text x="{}" y="{}" font-size="{:g}" fill="{}")", left, base, style.size,
-                       style.colour);
+  text_ += fmt::format(R"(<text x="{}" y="{}")", left, base);
+  if (style.size != kSmall) text_ += fmt::format(R"( font-size="{:g}")", style.size);
+  if (style.colour != kInk) text_ += fmt::format(R"( fill="{}")", style.colour);
   if (style.align != 'l') {
     text_ += fmt::format(R"( text-anchor="{}")", style.align == 'c' ? "middle" : "end");
   }

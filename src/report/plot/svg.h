@@ -14,6 +14,10 @@ inline constexpr const char* kSoft = "var(--soft)";  // text beside the point: n
 inline constexpr const char* kPaper = "var(--paper)";
 inline constexpr const char* kRoof = "var(--roof)";  // roofs of no group
 
+// Text that says nothing else is small and in ink.
+inline constexpr double kSmall = 12.0;
+inline constexpr const char* kTextDefaults = "font-size=\"12\" fill=\"var(--ink)\"";
+
 // As the text of an element or the value of an attribute.
 [[nodiscard]] std::string escaped(std::string_view text);
 

@@ -39,7 +39,8 @@ std::vector<Entry> looks_of(const Figure& figure, const Colours& colours) {
     if (!is_roof(series)) {
       const int turn = sharing[look.paint.colour]++;
       // Marks tell series apart in print, too.
-      if (has_marks(series)) look.marker = series.group.empty() ? marks : turn;
+      const bool many = series.points.size() > kDotsFrom;
+      if (has_marks(series)) look.marker = many ? turn % 2 : series.group.empty() ? marks : turn;
       if (look.marker < 0) look.dash = turn % 4;
       ++marks;
     }
@@ -160,14 +161,19 @@ std::string marks_path(const std::vector<Run>& runs, int marker) {
   return d;
 }
 
-// Lines without length, which round ends make dots. Of those on one pixel one is seen.
+// Short lines, which their round or square ends make dots, each from the one before. Of those on
+// one pixel one is seen.
 std::string dots_path(const std::vector<Run>& runs) {
   std::set<std::pair<long, long>> dots;
+  std::pair<long, long> last = {0, 0};
   std::string d;
   for (const Run& run : runs) {
     for (const auto& [x, y] : run) {
       const auto [dot, is_new] = dots.emplace(std::lround(x), std::lround(y));
-      if (is_new) d += fmt::format("M{} {}h0", dot->first, dot->second);
+      if (!is_new) continue;
+      const long down = dot->second - last.second;
+      d += fmt::format("m{}{}{}h1", dot->first - last.first, down < 0 ? "" : " ", down);
+      last = {dot->first + 1, dot->second};
     }
   }
   return d;
@@ -210,8 +216,10 @@ void draw_series(Svg& svg, const Series& series, const Entry& look, const Scales
   const std::string marks = many ? dots_path(runs) : marks_path(runs, look.marker);
   if (marks.empty()) return;
   const std::string paint =
-      many ? R"(stroke-linecap="round" )" + stroked(look.paint.colour, 3.2)
-           : fmt::format(R"(stroke="{}" stroke-width="0.8" {})", kPaper, filled(look.paint.colour));
+      many ? fmt::format(R"(stroke-linecap="{}" {})", look.marker == 0 ? "round" : "square",
+                         stroked(look.paint.colour, 2.6))
+           : fmt::format(R"(stroke="{}" stroke-width="1.6" paint-order="stroke" {})", kPaper,
+                         filled(look.paint.colour));
   svg.path(marks, R"(class="marks" )" + paint);
 }
 
