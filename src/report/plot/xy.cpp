@@ -15,9 +15,8 @@ namespace {
 
 constexpr double kHeight = 470.0;
 constexpr std::size_t kMostLabels = 40;
-constexpr std::size_t kBandFrom = 31;    // points: whiskers would run into each other
-constexpr std::size_t kDotsFrom = 200;   // points: their marks could not be told apart
-constexpr std::size_t kThinFrom = 2000;  // points: many fall on one column of pixels
+constexpr std::size_t kBandFrom = 31;   // points: whiskers would run into each other
+constexpr std::size_t kDotsFrom = 200;  // points: their marks could not be told apart
 
 bool is_roof(const Series& series) { return series.style == SeriesStyle::roof; }
 bool has_marks(const Series& series) {
@@ -121,30 +120,12 @@ std::vector<Run> runs_of(const Series& series, const Scales& scales) {
   return runs;
 }
 
-// Of the points in one column of pixels: the first, the lowest, the highest and the last.
-Run thinned(const Run& run) {
-  if (run.size() < kThinFrom) return run;
-  Run kept;
-  for (std::size_t first = 0; first < run.size();) {
-    std::size_t last = first, low = first, high = first;
-    while (last + 1 < run.size() && std::floor(run[last + 1].x) == std::floor(run[first].x)) {
-      ++last;
-      if (run[last].y < run[low].y) low = last;
-      if (run[last].y > run[high].y) high = last;
-    }
-    const std::set<std::size_t> chosen = {first, low, high, last};
-    for (const std::size_t each : chosen) kept.push_back(run[each]);
-    first = last + 1;
-  }
-  return kept;
-}
-
 std::string line_path(const std::vector<Run>& runs, bool steps) {
   std::string d;
   for (const Run& run : runs) {
     if (run.size() < 2) continue;
     char command = 'M';
-    for (const auto& [x, y] : thinned(run)) {
+    for (const auto& [x, y] : run) {
       d += steps && command == 'L' ? fmt::format("H{}V{}", px(x), px(y))
                                    : fmt::format("{}{} {}", command, px(x), px(y));
       command = 'L';
@@ -251,8 +232,7 @@ std::optional<Segment> clipped(const Segment& line, const Box& box) {
 
 std::vector<Segment> segments_of(const Series& series, const Scales& scales, const Box& frame) {
   std::vector<Segment> segments;
-  for (const Run& whole : runs_of(series, scales)) {
-    const Run run = thinned(whole);
+  for (const Run& run : runs_of(series, scales)) {
     for (std::size_t i = 1; i < run.size(); ++i) {
       const auto inside = clipped({run[i - 1].x, run[i - 1].y, run[i].x, run[i].y}, frame);
       if (inside) segments.push_back(*inside);
@@ -295,7 +275,7 @@ Places taken_places(const Figure& figure, const std::vector<Entry>& looks, const
   Places places(frame);
   for (std::size_t i = 0; i < looks.size(); ++i) {
     const Series& series = figure.series[i];
-    if (series.hidden || series.points.size() > kThinFrom) continue;
+    if (series.hidden) continue;
     if (has_line(series)) {
       for (const Segment& line : segments_of(series, scales, frame)) {
         places.take_line(line.x1, line.y1, line.x2, line.y2, 1.5);
