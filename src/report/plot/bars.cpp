@@ -202,7 +202,7 @@ class BarPainter {
   void write_value(const Bar& bar) {
     const double size = kSmall - 1.0, room = thickness(bar);
     std::string text = short_number(bar.value);
-    if (!all_.horizontal && text_width(text, size) > room + 8.0) text = rounded_text(bar.value);
+    if (!all_.horizontal && text_width(text, size) > room + 2.0) text = rounded_text(bar.value);
     const double width = text_width(text, size);
     if (all_.figure.stacked) {
       const double from = along(bar.foot), to = along(bar.head), length = std::abs(to - from);
@@ -219,7 +219,7 @@ class BarPainter {
     if (all_.horizontal && room > 0.8 * size) {
       put(along(end) + (negative ? -5.0 : 5.0), across(bar), text,
           {.size = size, .align = negative ? 'r' : 'l'});
-    } else if (!all_.horizontal && room > width - 8.0) {
+    } else if (!all_.horizontal && room > width - 2.0) {
       put(along(end) + (negative ? 9.0 : -9.0), across(bar), text, {.size = size, .align = 'c'});
     }
   }
