@@ -12,9 +12,10 @@ function showWindow(view) {
     until[key] = right;
     shapes[mark.series].push('M' + left.toFixed(1) + ' ' + top.toFixed(1) + 'h' + wide.toFixed(1) + 'V' + bottom.toFixed(1) + 'h-' + wide.toFixed(1) + 'z');
     const seen = [Math.max(left, from), Math.min(right, to)];
-    if (bottom - top < 12 || mark.name.length * 6.2 > seen[1] - seen[0] - 6) continue;
+    const letters = Math.floor((seen[1] - seen[0] - 6) / 6.2);
+    if (bottom - top < 10 || letters < 4) continue;
     names.push(makeSvg('text', {x: (seen[0] + seen[1]) / 2, y: (top + bottom) / 2 + 3.5, 'font-size': 10, fill: view.onColors[mark.series],
-      'text-anchor': 'middle', 'data-series': mark.series}, mark.name));
+      'text-anchor': 'middle', 'data-series': mark.series}, mark.name.length > letters ? mark.name.slice(0, letters - 1) + '…' : mark.name));
   }
   paths.forEach((path, group) => setAttributes(path, {d: whole ? view.paths[group] : shapes[group].join(''), 'data-spans': counts[group]}));
   svg.querySelector('.span-names').replaceChildren(...(whole ? view.labels : names));

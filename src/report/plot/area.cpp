@@ -10,7 +10,7 @@
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr double kHeight = 430.0;
+constexpr double kHeight = 380.0;
 
 std::vector<Point> drawable(const Series& series, bool logarithmic) {
   std::vector<Point> points;

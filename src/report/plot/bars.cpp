@@ -13,8 +13,8 @@
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr double kUprightHeight = 400.0, kTilt = 35.0;
-constexpr double kRoom = 780.0;                      // of all categories, about
+constexpr double kUprightHeight = 360.0, kTilt = 35.0;
+constexpr double kRoom = kWidth - 100.0;             // of all categories, about
 constexpr double kThinnest = 7.0, kThickest = 64.0;  // upright bars
 constexpr std::size_t kMostValues = 60;              // more numbers than that are noise
 
@@ -260,7 +260,7 @@ void draw_horizontal(Svg& svg, const Bars& all, Drawing& drawing) {
   // Ends of names often tell them apart: two lines rather than half a name.
   std::vector<std::vector<std::string>> names;
   for (const std::string& name : all.figure.x.categories) {
-    names.push_back(wrapped(name, 310.0, kSmall, 2));
+    names.push_back(wrapped(name, 0.36 * kWidth, kSmall, 2));
     for (const std::string& line : names.back()) left = std::max(left, text_width(line, kSmall));
   }
   Scale values = values_of(all), categories{rows, 0.0};  // the first one at the top

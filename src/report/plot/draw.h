@@ -10,7 +10,7 @@
 
 namespace ridgeline::report::plot {
 
-inline constexpr double kWidth = 880.0;  // of most drawings
+inline constexpr double kWidth = 800.0;  // of most drawings
 
 // A sample of the legend: a line, a mark, both, or else a box.
 struct Entry {

@@ -11,7 +11,7 @@
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr double kLane = 30.0, kNameSize = 10.0, kTrackNames = 180.0;
+constexpr double kLane = 30.0, kNameSize = 10.0, kTrackNames = 180.0, kLeastNamed = 30.0;
 
 // Spans of a track that overlap lie on lanes of their own.
 struct Track {
@@ -122,8 +122,8 @@ class SpanPainter {
     const std::size_t group = index_of(span);
     paths_[group].add(row, left, right, {left, middle - half_, right, middle + half_});
     const double from = std::max(left, frame_.left), to = std::min(right, frame_.right);
-    if (half_ < 6.0 || text_width(span.name, kNameSize) > to - from - 6.0) return;
-    names_.text((from + to) / 2.0, middle, span.name,
+    if (half_ < 6.0 || to - from < kLeastNamed) return;
+    names_.text((from + to) / 2.0, middle, shortened(span.name, to - from - 6.0, kNameSize),
                 {.size = kNameSize, .colour = colours_.on(span.group), .align = 'c'},
                 fmt::format(R"(data-series="{}")", group));
   }

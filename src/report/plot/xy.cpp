@@ -13,7 +13,7 @@
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr double kHeight = 470.0;
+constexpr double kHeight = 450.0;
 constexpr std::size_t kMostLabels = 40;
 constexpr std::size_t kBandFrom = 31;   // points: whiskers would run into each other
 constexpr std::size_t kDotsFrom = 200;  // points: their marks could not be told apart
@@ -94,7 +94,7 @@ std::vector<Tick> x_ticks_of(const Figure& figure, const Scales& scales) {
   const std::vector<std::string>& names = figure.x.categories;
   if (names.empty()) return ticks_of(scales.x, 10, scales.xs);
   std::vector<Tick> ticks;
-  const double room = 780.0 / static_cast<double>(names.size()) - 8.0;
+  const double room = (kWidth - 100.0) / static_cast<double>(names.size()) - 8.0;
   for (std::size_t i = 0; i < names.size(); ++i) {
     ticks.push_back({static_cast<double>(i), shortened(names[i], std::max(room, 24.0), kSmall)});
   }
@@ -134,10 +134,10 @@ std::string line_path(const std::vector<Run>& runs, bool steps) {
   return d;
 }
 
-std::string marks_path(const std::vector<Run>& runs, int marker) {
+std::string marks_path(const std::vector<Run>& runs, int marker, double radius) {
   std::string d;
   for (const Run& run : runs) {
-    for (const auto& [x, y] : run) d += mark_path(marker, x, y, 4.0);
+    for (const auto& [x, y] : run) d += mark_path(marker, x, y, radius);
   }
   return d;
 }
@@ -194,7 +194,8 @@ void draw_series(Svg& svg, const Series& series, const Entry& look, const Scales
   }
   if (look.marker < 0) return;
   const bool many = series.points.size() > kDotsFrom;
-  const std::string marks = many ? dots_path(runs) : marks_path(runs, look.marker);
+  const double radius = series.points.size() > 60 ? 2.8 : 4.0;
+  const std::string marks = many ? dots_path(runs) : marks_path(runs, look.marker, radius);
   if (marks.empty()) return;
   const std::string paint =
       many ? fmt::format(R"(stroke-linecap="{}" {})", look.marker == 0 ? "round" : "square",
