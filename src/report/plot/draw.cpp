@@ -133,14 +133,16 @@ Drawing draw(const Figure& figure, const Colours& colours) {
 
 std::string page_drawing(const Figure& figure, const Drawing& drawing) {
   std::string page = fmt::format(
-      R"(<div><svg class="{6}" viewBox="0 0 {0} {1}" width="{0}" height="{1}" {2} {3} {4}>{5}</svg>)",
+      R"(<div><svg class="{6}" viewBox="0 0 {0} {1}" width="{0}" height="{1}" {2} {3} {4}>)"
+      "{5}</svg>",
       px(drawing.width), px(drawing.height), kTextDefaults, label_of(figure), drawing.data,
       drawing.elements, drawing.width > kWide ? "plot wide" : "plot");
   for (const Entry& entry : drawing.legend) {
     Svg sample;
     draw_sample(sample, entry, 0.0, 7.0);
     page += fmt::format(
-        R"(<svg class="swatch" viewBox="0 0 {0} 14" width="{0}" height="14" aria-hidden="true">{1}</svg>)",
+        R"(<svg class="swatch" viewBox="0 0 {0} 14" width="{0}" height="14" aria-hidden="true">)"
+        "{1}</svg>",
         px(sample_of(entry)), std::move(sample).text());
   }
   for (const std::string& note : drawing.notes) {

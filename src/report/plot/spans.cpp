@@ -112,7 +112,7 @@ class SpanPainter {
  public:
   SpanPainter(Svg& svg, const Figure& figure, const Colours& colours, const Box& frame,
               const Scale& x, double half)
-      : svg_(svg), figure_(figure), colours_(colours), frame_(frame), x_(x), half_(half) {
+      : svg_(svg), colours_(colours), frame_(frame), x_(x), half_(half) {
     groups_ = groups_of(figure);
     paths_.resize(groups_.size());
   }
@@ -147,7 +147,6 @@ class SpanPainter {
   }
 
   Svg& svg_;
-  const Figure& figure_;
   const Colours& colours_;
   Box frame_;
   const Scale& x_;

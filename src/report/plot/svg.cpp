@@ -131,9 +131,9 @@ void Svg::open(std::string_view more) { text_ += fmt::format("<g {}>", more); }
 void Svg::clip(const Box& box) {
   const std::string left = px(box.left), top = px(box.top), width = px(box.right - box.left),
                     height = px(box.bottom - box.top);
-  text_ += fmt::format(
-      R"(<svg x="{0}" y="{1}" width="{2}" height="{3}" viewBox="{0} {1} {2} {3}" overflow="hidden">)",
-      left, top, width, height);
+  text_ += fmt::format(R"(<svg x="{0}" y="{1}" width="{2}" height="{3}" viewBox="{0} {1} {2} {3}" )"
+                       R"(overflow="hidden">)",
+                       left, top, width, height);
 }
 
 std::string light_colours(std::string_view svg) {
