@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "report/plot/frame.h"
@@ -290,26 +291,36 @@ Places taken_places(const Figure& figure, const std::vector<Entry>& looks, const
   return places;
 }
 
+// Roofs behind the data; what is hidden at first comes last, so that its names take no place from
+// what is seen.
+std::vector<std::size_t> order_of(const Figure& figure) {
+  std::vector<std::size_t> order(figure.series.size());
+  std::iota(order.begin(), order.end(), 0U);
+  const auto rank = [&](std::size_t index) {
+    return std::pair(figure.series[index].hidden, !is_roof(figure.series[index]));
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+  return order;
+}
+
 void draw_all(Svg& svg, const Figure& figure, const std::vector<Entry>& looks, const Scales& scales,
               const Box& frame) {
   Places places = taken_places(figure, looks, scales, frame);
   std::size_t named = 0;
-  for (const bool roofs : {true, false}) {
-    for (std::size_t i = 0; i < looks.size(); ++i) {
-      const Series& series = figure.series[i];
-      if (is_roof(series) != roofs) continue;
-      const auto points = std::count_if(series.points.begin(), series.points.end(),
-                                        [&](const Point& point) { return scales.take(point); });
-      svg.open(series_group(figure, i, static_cast<std::size_t>(points),
-                            roofs ? "roof-line" : "series"));
-      draw_series(svg, series, looks[i], scales);
-      if (roofs) {
-        name_roof(svg, places, series, looks[i], scales, frame);
-      } else if (!series.hidden) {
-        name_points(svg, places, series, scales, named);
-      }
-      svg.close();
+  for (const std::size_t i : order_of(figure)) {
+    const Series& series = figure.series[i];
+    const auto points = std::count_if(series.points.begin(), series.points.end(),
+                                      [&](const Point& point) { return scales.take(point); });
+    svg.open(series_group(figure, i, static_cast<std::size_t>(points),
+                          is_roof(series) ? "roof-line" : "series"));
+    draw_series(svg, series, looks[i], scales);
+    if (is_roof(series)) {
+      name_roof(svg, places, series, looks[i], scales, frame);
+    } else {
+      name_points(svg, places, series, scales, named);
     }
+    svg.close();
   }
 }
 
