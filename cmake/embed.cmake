@@ -1,22 +1,16 @@
 # Writes OUTPUT, a C++ file that holds FILES as text, so that the program needs no files beside it. FILES is a |-separated
-# list of paths relative to SOURCE_DIR, which are the names too, and of NAME=PATH for files from elsewhere.
+# list of paths relative to SOURCE_DIR, which are the names too.
 string(REPLACE "|" ";" files "${FILES}")
 set(entries "")
 foreach(file IN LISTS files)
-  if(file MATCHES "^([^=]+)=(.+)$")
-    set(name "${CMAKE_MATCH_1}")
-    set(path "${CMAKE_MATCH_2}")
-  else()
-    set(name "${file}")
-    set(path "${SOURCE_DIR}/${file}")
-  endif()
+  set(path "${SOURCE_DIR}/${file}")
   # Read as hexadecimal digits: CMake lists would mangle brackets and semicolons.
   file(READ "${path}" digits HEX)
   string(REGEX REPLACE "(................................)" "\\1\n" digits "${digits}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\\\x\\1" digits "${digits}")
   string(REGEX REPLACE "\n" "\"\n\"" digits "${digits}")
   file(SIZE "${path}" size)
-  string(APPEND entries "{\"${name}\", std::string_view(\n\"${digits}\", ${size})},\n")
+  string(APPEND entries "{\"${file}\", std::string_view(\n\"${digits}\", ${size})},\n")
 endforeach()
 file(WRITE "${OUTPUT}.new" "#include \"base/embedded.h\"
 

@@ -6,7 +6,7 @@ build_packages=(
   libdnnl-dev libhwy-dev libcli11-dev libfmt-dev nlohmann-json3-dev
   zlib1g-dev libjpeg62-turbo-dev libpng-dev libcurl4-openssl-dev libarchive-dev
   libsqlite3-dev libtomlplusplus-dev
-  node-d3 gnuplot-nox dataset-fashion-mnist
+  librsvg2-bin dataset-fashion-mnist
 )
 test_packages=(
   libgtest-dev libbenchmark-dev clang-format

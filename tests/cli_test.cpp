@@ -360,14 +360,19 @@ TEST_F(Cli, DescribeTellsWorkBytesAndMemory) {
 
 TEST_F(Cli, DescribeWritesItsFiles) {
   const Outcome outcome =
-      run("describe mnist_cnn --image 40x32 --classes 7 --csv layers.csv --dot net.dot");
+      run("describe mnist_cnn --image 40x32 --classes 7 --csv layers.csv --draw net.svg");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("image 1x40x32, 7 classes"), std::string::npos) << outcome.out;
-  std::stringstream csv, dot;
+  std::stringstream csv, drawing, step;
   csv << std::ifstream(folder_ / "layers.csv").rdbuf();
-  dot << std::ifstream(folder_ / "net.dot").rdbuf();
+  drawing << std::ifstream(folder_ / "net.svg").rdbuf();
   EXPECT_NE(csv.str().find("\nconv1,conv2d+bias,1x8x38x30,80,"), std::string::npos) << csv.str();
-  EXPECT_NE(dot.str().find("digraph"), std::string::npos);
+  for (const char* part : {"<svg", ">conv1: conv2d 3x3<", ">8x38x30", "</svg>"}) {
+    EXPECT_NE(drawing.str().find(part), std::string::npos) << part;
+  }
+  ASSERT_EQ(run("describe mnist_cnn --draw step.svg --draw-view step").code, 0);
+  step << std::ifstream(folder_ / "step.svg").rdbuf();
+  EXPECT_NE(step.str().find("conv2d_backward_weights"), std::string::npos);
 }
 
 TEST_F(Cli, DescribeRefusesBadUse) {
@@ -376,8 +381,8 @@ TEST_F(Cli, DescribeRefusesBadUse) {
   expect_refused("describe mlp --batch 0", {"--batch '0'"});
   expect_refused("describe mlp --memory lots", {"--memory 'lots'", "8GiB"});
   expect_refused("describe mlp --precision bf16", {"fp32 only"});
-  expect_refused("describe mlp --dot-view pretty", {"--dot-view", "blocks, full"});
-  expect_refused("describe mlp --dot missing/folder/x.dot", {"cannot be written"});
+  expect_refused("describe mlp --draw-view pretty", {"--draw-view", "network, step"});
+  expect_refused("describe mlp --draw missing/folder/x.svg", {"cannot be written"});
   expect_refused("describe resnet18 --image 16x0", {"--image '16x0'"});
 }
 

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <sstream>
 
-#include "lab/drawing.h"
 #include "train/step_runner.h"
 
 namespace ridgeline {
@@ -96,52 +94,6 @@ INSTANTIATE_TEST_SUITE_P(Models, Complexity,
                          testing::Values("mlp", "mnist_cnn", "resnet18", "mobilenet_v2",
                                          "squeezenet1_1", "densenet121"),
                          [](const auto& test) { return std::string(test.param); });
-
-// The drawn boxes, edges and frames of a .dot text.
-struct Drawing {
-  int boxes = 0, edges = 0, frames = 0, joins = 0;
-};
-Drawing read_drawing(const std::string& text) {
-  Drawing drawing;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("subgraph") != std::string::npos) {
-      ++drawing.frames;
-    } else if (line.find(" -> ") != std::string::npos) {
-      ++drawing.edges;
-      drawing.joins += line.find("penwidth") != std::string::npos ? 1 : 0;
-    } else if (line.find("[label=") != std::string::npos) {
-      ++drawing.boxes;
-    }
-  }
-  return drawing;
-}
-
-TEST(Drawing, BlocksShowResidualsAndConcatenations) {
-  const std::unique_ptr<Device> cpu = make_cpu_device();
-  const auto draw = [&](const char* model) {
-    const Plan plan = dry_plan(spec_of(model, 1), {}, *cpu);
-    return read_drawing(drawing_of(plan, model, DrawingView::blocks));
-  };
-  // Image, 4 layers; a chain.
-  EXPECT_EQ(draw("mnist_cnn").joins, 0);
-  EXPECT_EQ(draw("mnist_cnn").edges, draw("mnist_cnn").boxes - 1);
-  // 8 blocks in frames, each with two ways to its addition.
-  EXPECT_EQ(draw("resnet18").frames, 8);
-  EXPECT_EQ(draw("resnet18").joins, 16);
-  EXPECT_EQ(draw("resnet18").edges, draw("resnet18").boxes - 1 + 8);
-  // 8 fire modules, each with two ways to its concatenation.
-  EXPECT_EQ(draw("squeezenet1_1").joins, 16);
-  EXPECT_EQ(draw("densenet121").joins, 2 * 58);
-}
-
-TEST(Drawing, FullShowsEveryOp) {
-  const std::unique_ptr<Device> cpu = make_cpu_device();
-  const Plan plan = dry_plan(spec_of("mnist_cnn", 1), {}, *cpu);
-  const std::string text = drawing_of(plan, "mnist_cnn", DrawingView::full);
-  EXPECT_EQ(read_drawing(text).boxes, static_cast<int>(plan.graph->nodes().size()));
-  EXPECT_NE(text.find("conv2d_backward_weights"), std::string::npos);
-}
 
 }  // namespace
 }  // namespace ridgeline

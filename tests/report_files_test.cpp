@@ -5,15 +5,17 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
 #include "report/csv.h"
 #include "report/files.h"
-#include "report/gnuplot.h"
 #include "report/latex.h"
 #include "report/markdown.h"
+#include "report/pictures.h"
 #include "report/plot/draw.h"
 #include "report/plot/network.h"
 #include "report/plot/text_size.h"
@@ -255,7 +257,7 @@ bool go_on(std::size_t) { return true; }
 class ReportPictures : public FileTest {};
 
 TEST_F(ReportPictures, EveryKindIsDrawnWhateverItsNamesAndValues) {
-  if (!has_program("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
+  if (!has_program("rsvg-convert")) GTEST_SKIP() << "rsvg-convert is not installed";
   const AllFigures all;
   std::size_t calls = 0;
   const auto problems = draw_pictures(all.figures, folder_, {true, true, false}, [&](std::size_t) {
@@ -276,7 +278,7 @@ TEST_F(ReportPictures, EveryKindIsDrawnWhateverItsNamesAndValues) {
   }
   // Names are there letter by letter, notes too.
   const std::string svg = contents_of(folder_ / "hostile-xy.svg");
-  expect_contains(svg, {"&lt;/script>", "{}\\\\'", "%s \\n", "é–×°·µ",
+  expect_contains(svg, {"&lt;/script&gt;", "{}\\\\'", "%s \\n", "é–×°·µ",
                         "2 values of zero or below have no place on a logarithmic axis."});
   expect_contains(contents_of(folder_ / "nothing-positive.svg"), {"2 values of zero or below"});
   expect_contains(contents_of(folder_ / "one-bar.svg"), {"One value of zero or below"});
@@ -290,39 +292,46 @@ TEST_F(ReportPictures, EveryKindIsDrawnWhateverItsNamesAndValues) {
 }
 
 TEST_F(ReportPictures, PdfIsDrawnForLatex) {
-  if (!has_program("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
+  if (!has_program("rsvg-convert")) GTEST_SKIP() << "rsvg-convert is not installed";
   const Document document = demo_document();
   const std::vector<const Figure*> figures = {figures_of(document)[0]};
   EXPECT_TRUE(draw_pictures(figures, folder_, {false, false, true}, go_on).empty());
   EXPECT_TRUE(contents_of(folder_ / (figures[0]->id + ".pdf")).starts_with("%PDF"));
 }
 
-TEST_F(ReportPictures, WithoutGnuplotItIsSaid) {
+TEST_F(ReportPictures, WithoutTheConverterThereIsSvgAndAWord) {
   const Path nothing(folder_);
   const AllFigures all;
   const auto problems = draw_pictures(all.figures, folder_, {}, go_on);
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_EQ(problems[0].figure, "");
-  expect_contains(problems[0].reason, {"gnuplot was not found", "gnuplot-nox"});
+  expect_contains(problems[0].reason, {"rsvg-convert was not found", "librsvg2-bin"});
+  for (const Figure* figure : all.figures) {
+    EXPECT_TRUE(fs::exists(folder_ / (figure->id + ".svg"))) << figure->id;
+    EXPECT_FALSE(fs::exists(folder_ / (figure->id + ".png"))) << figure->id;
+  }
+  EXPECT_TRUE(draw_pictures(all.figures, folder_, {true, false, false}, go_on).empty())
+      << "it is not needed";
   EXPECT_TRUE(draw_pictures(all.figures, folder_, {false, false, false}, go_on).empty())
       << "not asked for";
 }
 
-TEST_F(ReportPictures, WhatGnuplotSaysIsPassedOn) {
+TEST_F(ReportPictures, WhatTheConverterSaysIsPassedOn) {
   const fs::path script =
-      write("gnuplot", "#!/bin/sh\necho 'line 3: undefined words' >&2\nexit 1\n");
+      write("rsvg-convert", "#!/bin/sh\necho 'line 3: undefined words' >&2\nexit 1\n");
   fs::permissions(script, fs::perms::owner_all);
   const Path here(folder_);
   const Document document = demo_document();
   const std::vector<const Figure*> figures = {figures_of(document)[0], figures_of(document)[1]};
   const auto problems = draw_pictures(figures, folder_, {}, go_on);
   ASSERT_EQ(problems.size(), 2U) << "one failure does not end the others";
-  EXPECT_EQ(problems[1].figure, figures[1]->id);
+  const std::set<std::string> named = {problems[0].figure, problems[1].figure};
+  EXPECT_EQ(named, (std::set<std::string>{figures[0]->id, figures[1]->id}));
   expect_contains(problems[0].reason, {"line 3: undefined words"});
+  EXPECT_TRUE(fs::exists(folder_ / (figures[0]->id + ".svg"))) << "which needs no converter";
 }
 
 TEST_F(ReportPictures, StopsWhenAsked) {
-  if (!has_program("gnuplot")) GTEST_SKIP() << "gnuplot is not installed";
   const AllFigures all;
   EXPECT_TRUE(draw_pictures(all.figures, folder_, {true, false, false}, [](std::size_t) {
                 return false;
@@ -330,9 +339,74 @@ TEST_F(ReportPictures, StopsWhenAsked) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
 }
 
-TEST(ReportPlot, TextIsQuotedForGnuplot) {
-  EXPECT_EQ(plot::in_quotes("it's `date` \"x\" \\n @y\n"), "'it''s `date` \"x\" \\n @y '");
-  EXPECT_EQ(plot::in_quotes("a\xff"), "'a\xef\xbf\xbd'");
+TEST(ReportPlot, TextCannotLeaveItsElement) {
+  EXPECT_EQ(plot::escaped("<b> & \"x\"\n"), "&lt;b&gt; &amp; &quot;x&quot; ");
+  EXPECT_EQ(plot::escaped("a\xff"), "a\xef\xbf\xbd");
+  plot::Svg svg;
+  svg.text(1.0, 2.0, "\"var(--ink)\"", {});
+  expect_contains(plot::light_colours(std::move(svg).text()), {">&quot;var(--ink)&quot;</text>"});
+}
+
+TEST(ReportPlot, PageAndFileHaveTheSameDrawing) {
+  const AllFigures all;
+  const plot::Colours colours(all.figures);
+  for (const Figure* figure : all.figures) {
+    const plot::Drawing drawing = plot::draw(*figure, colours);
+    const std::string page = plot::page_drawing(*figure, drawing);
+    const std::string file = plot::svg_file(*figure, drawing);
+    EXPECT_NE(page.find(drawing.elements), std::string::npos) << figure->id;
+    EXPECT_NE(file.find(plot::light_colours(drawing.elements)), std::string::npos) << figure->id;
+    EXPECT_EQ(page.find("=\"#"), std::string::npos) << figure->id << ": the page chooses colours";
+    EXPECT_EQ(file.find("\"var("), std::string::npos) << figure->id << ": the file has no page";
+    EXPECT_EQ(page.find(" id=\""), std::string::npos) << figure->id << ": ids would repeat";
+    for (const char* word : {"nan", "inf"}) {
+      EXPECT_EQ(drawing.elements.find(fmt::format("\"{}", word)), std::string::npos) << figure->id;
+      EXPECT_EQ(drawing.elements.find(fmt::format(" {} ", word)), std::string::npos) << figure->id;
+    }
+    EXPECT_EQ(count(page, "class=\"swatch\""), drawing.legend.size());
+  }
+}
+
+TEST(ReportPlot, WhatIsHiddenAtFirstIsDrawnAndNotShown) {
+  Figure figure{.id = "f", .title = "f"};
+  figure.series = {{.name = "shown", .points = {{1, 2}, {2, 3}}},
+                   {.name = "later", .points = {{1, 3}, {2, 9}}, .hidden = true}};
+  const std::vector<const Figure*> figures = {&figure};
+  const plot::Drawing drawing = plot::draw(figure, plot::Colours(figures));
+  EXPECT_EQ(count(drawing.elements, "display=\"none\""), 1U);
+  expect_contains(drawing.elements, {"data-series=\"1\" data-points=\"2\" display=\"none\""});
+  const std::string file = plot::svg_file(figure, drawing);
+  expect_contains(file, {">Not drawn here: later.<", ">shown<"});
+  EXPECT_EQ(file.find(">later<"), std::string::npos) << "in the legend";
+}
+
+TEST(ReportPlot, ThousandsOfMarksStaySmall) {
+  Figure points{.id = "p", .title = "p"}, spans{.id = "s", .title = "s", .kind = FigureKind::spans};
+  points.series = {{.name = "points", .style = SeriesStyle::points, .points = {}}};
+  for (int i = 0; i < 50000; ++i) {
+    points.series[0].points.push_back(
+        {.x = static_cast<double>(i), .y = static_cast<double>((i * 7919) % 20)});
+    spans.spans.push_back({"track", "kernel", "forward", i * 1.0, i + 0.5});
+  }
+  const std::vector<const Figure*> figures = {&points, &spans};
+  const plot::Colours colours(figures);
+  const plot::Drawing dots = plot::draw(points, colours), timeline = plot::draw(spans, colours);
+  // What lies on one pixel is drawn once.
+  EXPECT_LT(dots.elements.size(), 200'000U);
+  EXPECT_LT(timeline.elements.size(), 60'000U);
+  expect_contains(dots.elements, {"data-points=\"50000\""});
+  expect_contains(timeline.elements, {"data-spans=\"50000\""});
+}
+
+TEST(ReportPlot, SpansThatOverlapHaveRowsOfTheirOwn) {
+  Figure figure{.id = "s", .title = "s", .kind = FigureKind::spans};
+  figure.spans = {{"a", "outer", "g", 0.0, 9.0},
+                  {"b", "other", "g", 0.0, 1.0},
+                  {"a", "inner", "g", 1.0, 2.0},
+                  {"a", "next", "g", 2.0, 3.0},
+                  {"a", "broken", "g", 2.0, std::numeric_limits<double>::quiet_NaN()}};
+  using Rows = std::vector<std::optional<std::size_t>>;
+  EXPECT_EQ(plot::span_rows(figure), (Rows{0, 2, 1, 1, std::nullopt}));
 }
 
 TEST(ReportPlot, TicksAreRoundNumbersWithinTheAxis) {
@@ -352,6 +426,11 @@ TEST(ReportPlot, TicksAreRoundNumbersWithinTheAxis) {
   EXPECT_EQ(labels(0.05, 2000.0, true), (Texts{"0.1", "1", "10", "100", "1,000"}));
   EXPECT_EQ(labels(3.0, 40.0, true), (Texts{"5", "10", "20"}));
   EXPECT_EQ(labels(1e9, 1e12, true), (Texts{"10⁹", "10¹⁰", "10¹¹", "10¹²"}));
+  Texts batches;
+  for (const plot::Tick& tick : plot::ticks_of({6.0, 300.0, true}, 6, {8.0, 64.0, 256.0})) {
+    batches.push_back(tick.label);
+  }
+  EXPECT_EQ(batches, (Texts{"8", "64", "256"})) << "powers of two stand for themselves";
 }
 
 TEST(ReportPlot, TextIsWrappedAndShortenedToItsRoom) {
@@ -377,26 +456,20 @@ TEST(ReportPlot, ANameHasOneColourInAllFigures) {
   EXPECT_NE(colours.of("native"), colours.of("onednn")) << "they stand in one figure";
 }
 
-TEST(ReportPlot, DeepNetworksAreDrawnByTheirBlocks) {
-  const plot::Network whole = plot::network_of(residual_network("deep", 60));
-  const plot::Network blocks = plot::condensed(whole, 96);
-  EXPECT_GT(whole.nodes.size(), 400U);
-  EXPECT_LE(blocks.nodes.size(), 96U);
-  double weight = 0.0, all = 0.0;
-  for (const Node& node : blocks.nodes) weight += node.weight;
-  for (const Node& node : whole.nodes) all += node.weight;
-  EXPECT_NEAR(weight, all, 1e-9);
-  const auto depths = plot::depths_of(blocks);
-  for (const auto& [from, to] : blocks.edges) EXPECT_LT(depths[from], depths[to]);
-  // Names without parts, circles.
+TEST(ReportPlot, DeepNetworksHaveAllTheirBoxes) {
+  const Figure deep = residual_network("deep", 60);
+  const plot::Network network = plot::network_of(deep);
+  EXPECT_GT(network.nodes.size(), 400U);
+  const auto depths = plot::depths_of(network);
+  for (const auto& [from, to] : network.edges) EXPECT_LT(depths[from], depths[to]);
+  const std::vector<const Figure*> figures = {&deep};
+  const plot::Drawing drawing = plot::draw(deep, plot::Colours(figures));
+  EXPECT_EQ(count(drawing.elements, "class=\"node\""), network.nodes.size());
+  EXPECT_EQ(count(drawing.elements, "class=\"edge\""), network.edges.size());
+  EXPECT_GT(drawing.width, 0.4 * drawing.height) << "pages are no towers";
+  // Circles, which no network has, end too.
   Figure circle = residual_network("circle", 1);
-  for (Node& node : circle.nodes) std::replace(node.id.begin(), node.id.end(), '.', '_');
-  for (Edge& edge : circle.edges) {
-    std::replace(edge.from.begin(), edge.from.end(), '.', '_');
-    std::replace(edge.to.begin(), edge.to.end(), '.', '_');
-  }
   circle.edges.push_back({"fc", "input"});
-  EXPECT_LE(plot::condensed(plot::network_of(circle), 4).nodes.size(), 4U);
   EXPECT_EQ(plot::depths_of(plot::network_of(circle)).size(), circle.nodes.size());
 }
 
@@ -494,12 +567,12 @@ TEST_F(ReportFolderTest, AFullDiskLeavesTheFormerReport) {
 TEST_F(ReportFolderTest, AWholeReportHasAllItsFilesAndSaysWhatItLacks) {
   const Document document = demo_document();
   const auto go = [](std::size_t, std::size_t, const std::string&) { return true; };
-  const Path nothing(folder_);  // no gnuplot
+  const Path nothing(folder_);  // no rsvg-convert
   ReportFolder folder(folder_ / "report");
   const WrittenReport written = write_report(document, folder, {}, go);
   folder.commit();
   ASSERT_EQ(written.warnings.size(), 1U);
-  expect_contains(written.warnings[0], {"figures were not drawn as files", "gnuplot"});
+  expect_contains(written.warnings[0], {"figures were written as SVG only", "rsvg-convert"});
   EXPECT_FALSE(written.failed) << "everything else is there";
   std::map<std::string, std::int64_t> files;
   for (const WrittenFile& file : written.files) files[file.name] = file.bytes;
@@ -508,10 +581,12 @@ TEST_F(ReportFolderTest, AWholeReportHasAllItsFilesAndSaysWhatItLacks) {
     EXPECT_GT(files[name], 0) << name;
     EXPECT_EQ(static_cast<std::int64_t>(fs::file_size(folder_ / "report" / name)), files[name]);
   }
-  EXPECT_FALSE(fs::exists(folder_ / "report/figures"));
-  expect_contains(read("report/report.md"), {"(Not drawn: gnuplot was not found"});
-  expect_contains(read("report/report.tex"), {"(Not drawn: gnuplot was not found"});
-  EXPECT_EQ(read("report/report.md").find("]("), std::string::npos) << "no dead links";
+  for (const Figure* figure : figures_of(document)) {
+    const std::string name = "figures/" + figure->id + ".svg";
+    EXPECT_GT(files[name], 0) << name;
+    expect_contains(read("report/report.md"), {"](" + name + ")"});
+  }
+  expect_contains(read("report/report.tex"), {"(Not drawn: rsvg-convert was not found"});
 }
 
 TEST(ReportFormatsTest, UnknownOnesAreRefusedWithTheKnown) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // Files that the program carries within itself: the table of known hardware, the Python worker, the
-// studies, the report's page and D3.
+// studies and the report's page.
 
 #include <optional>
 #include <span>
@@ -10,7 +10,7 @@
 namespace ridgeline {
 
 struct EmbeddedFile {
-  std::string_view name;  // its path in the repository, or "d3.min.js"
+  std::string_view name;  // its path in the repository
   std::string_view text;
 };
 

@@ -12,7 +12,9 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
-#include "lab/drawing.h"
+#include "lab/network_description.h"
+#include "report/exhibits/figure_kinds.h"
+#include "report/plot/draw.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -23,7 +25,7 @@ struct DescribeOptions {
   OutputOptions output;
   std::string batches = "1";
   std::string image, memory;
-  std::string dot, dot_view = "blocks";
+  std::string draw, draw_view = "network";
   bool per_layer = false;
 };
 
@@ -91,16 +93,40 @@ std::string optimizer_name(const OptimizerOptions& options) {
   return text;
 }
 
+// Every op of a training step, coloured by phase.
+report::Figure step_figure(const Graph& graph, const std::string& model) {
+  report::Figure figure{.id = "step",
+                        .title = model + ": every op of a training step",
+                        .kind = report::FigureKind::diagram};
+  for (std::size_t id = 0; id < graph.nodes().size(); ++id) {
+    const Node& node = graph.nodes()[id];
+    const std::string name = fmt::format("{}", id);
+    figure.nodes.push_back(
+        {name, std::string(name_of(node.kind)),
+         fmt::format("{} {}", node.layer, graph.value(node.outputs[0]).spec.shape.text()),
+         std::string(name_of(node.phase)), 0.0});
+    for (const ValueId input : node.inputs) {
+      const NodeId producer = graph.value(input).producer;
+      if (producer != kNoNode) figure.edges.push_back({fmt::format("{}", producer), name});
+    }
+  }
+  return figure;
+}
+
+void write_drawing(const std::string& path, const report::Figure& figure) {
+  const std::vector<const report::Figure*> all = {&figure};
+  const report::plot::Drawing drawing = report::plot::draw(figure, report::plot::Colours(all));
+  write_file_atomically(path, report::plot::svg_file(figure, drawing));
+}
+
 int run_describe(DescribeOptions options) {
   const std::vector<std::int64_t> batches = parse_batches(options.batches);
   options.run.batch = batches[0];
   apply(options.run);
-  static constexpr std::array<std::string_view, 2> kViews = {"blocks", "full"};
-  const DrawingView view = choice_of("--dot-view", options.dot_view, kViews) == 0
-                               ? DrawingView::blocks
-                               : DrawingView::full;
+  static constexpr std::array<std::string_view, 2> kViews = {"network", "step"};
+  const bool whole_step = choice_of("--draw-view", options.draw_view, kViews) == 1;
   check_writable(options.output.csv);
-  check_writable(options.dot);
+  check_writable(options.draw);
   StepSpec step = step_spec(options);
   const PlanRequest request = plan_request(options.run, options.run.backend);
   const std::unique_ptr<Device> device = make_device(options.run.device);
@@ -121,8 +147,11 @@ int run_describe(DescribeOptions options) {
     for (const LayerComplexity& layer : description.layers) {
       description.parameters += layer.parameters;
     }
-    if (!options.dot.empty()) {
-      write_file_atomically(options.dot, drawing_of(plan, step.model.name, view));
+    if (!options.draw.empty()) {
+      const std::string& name = step.model.name;
+      write_drawing(options.draw, whole_step
+                                      ? step_figure(*plan.graph, name)
+                                      : report::network_figure(describe_network(step.model), name));
     }
   }
   description.limit_is_machines = options.memory.empty();
@@ -188,15 +217,17 @@ void add_describe(Parser& program, Action& action) {
       ->expected(1)
       ->take_all();
   command->add_flag("--per-layer", options->per_layer, "Also a table of the layers");
-  command->add_option("--dot", options->dot, "Draw the network for Graphviz")->type_name("FILE");
-  command->add_option("--dot-view", options->dot_view, "blocks, or full: every op of the step")
+  command->add_option("--draw", options->draw, "Draw the network as SVG")->type_name("FILE");
+  command
+      ->add_option("--draw-view", options->draw_view,
+                   "network, or step: every op of a training step")
       ->capture_default_str();
   add_output_options(*command, options->output, "Write the table of the layers");
   command->footer(
       "Examples:\n"
       "  ridgeline describe resnet50 --batch 1,32,256 --memory 8GiB\n"
       "  ridgeline describe mobilenet_v2 --per-layer --csv layers.csv\n"
-      "  ridgeline describe resnet18 --dot resnet18.dot && dot -Tpng -O resnet18.dot");
+      "  ridgeline describe resnet18 --draw resnet18.svg");
   command->callback([options, &action] { action = [options] { return run_describe(*options); }; });
 }
 

@@ -136,7 +136,7 @@ void add_report(Parser& program, Action& action) {
       ->capture_default_str();
   command->add_flag("--json", options->json, "Tell what was written as JSON");
   command->footer(
-      "The page is one file that needs no network. Figures as files need gnuplot.\n"
+      "The page is one file that needs no network. PNG and PDF figures need rsvg-convert.\n"
       "Runs of other machines come into the store with 'ridgeline store import'.\n"
       "Examples:\n"
       "  ridgeline report\n"

@@ -26,7 +26,7 @@ namespace ridgeline::report {
 struct PictureFiles {
   std::string folder = "figures";
   std::string extension;                  // of those to show: "svg"; empty: there are none
-  std::string why_none;                   // "gnuplot was not found"
+  std::string why_none;                   // "rsvg-convert was not found"
   std::vector<std::string> missing = {};  // ids of figures that could not be drawn
 
   // "figures/roofline.svg"; empty: the figure has no picture.

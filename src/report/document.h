@@ -1,7 +1,7 @@
 #pragma once
 
 // A report before it is written: sections of text, tables, figures and notices. Writers (html,
-// markdown, latex, csv, gnuplot) show the same Document; none of them computes a number.
+// markdown, latex, csv, pictures) show the same Document; none of them computes a number.
 // All strings are plain text: each writer escapes them for its own format.
 
 #include <optional>

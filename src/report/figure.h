@@ -1,6 +1,6 @@
 #pragma once
 
-// A figure before it is drawn: one description serves the page (D3) and the files (gnuplot).
+// A figure before it is drawn; plot/draw.h draws it for the page and the files.
 
 #include <cstdint>
 #include <optional>

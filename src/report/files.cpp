@@ -11,10 +11,10 @@
 #include "base/text.h"
 #include "report/contents.h"
 #include "report/csv.h"
-#include "report/gnuplot.h"
 #include "report/html.h"
 #include "report/latex.h"
 #include "report/markdown.h"
+#include "report/pictures.h"
 
 namespace ridgeline::report {
 namespace {
@@ -56,12 +56,13 @@ void write_tables(const std::vector<const Table*>& tables, const ReportFolder& f
   }
 }
 
-// What Markdown and LaTeX can show of the pictures that there are.
+// What Markdown and LaTeX can show of the pictures that there are. SVG has no problems.
 PictureFiles pictures_for(const std::vector<PictureProblem>& problems, std::string extension) {
   PictureFiles files;
   files.extension = std::move(extension);
   if (files.extension.empty()) files.why_none = "pictures of this kind were not asked for";
   for (const PictureProblem& problem : problems) {
+    if (files.extension == "svg") break;
     if (problem.figure.empty()) {
       files.extension.clear();
       files.why_none = problem.reason;
@@ -110,7 +111,7 @@ WrittenReport write_report(const Document& document, const ReportFolder& folder,
 
   const bool draws = (formats.svg || formats.png || formats.pdf) && !figures.empty();
   if (draws) fs::create_directories(folder.path() / "figures");
-  // gnuplot draws in a process of its own: the page is written meanwhile.
+  // Pictures are converted by other processes: the page is written meanwhile.
   auto drawn = std::async(std::launch::async, [&] {
     return draw_pictures(
         figures, folder.path() / "figures", {formats.svg, formats.png, formats.pdf},
@@ -123,8 +124,8 @@ WrittenReport write_report(const Document& document, const ReportFolder& folder,
   for (const PictureProblem& problem : problems) {
     report.warnings.push_back(
         problem.figure.empty()
-            ? fmt::format("figures were not drawn as files: {}", problem.reason)
-            : fmt::format("figure {} was not drawn: {}", problem.figure, problem.reason));
+            ? fmt::format("figures were written as SVG only: {}", problem.reason)
+            : fmt::format("figure {} was not converted: {}", problem.figure, problem.reason));
     report.failed |= !problem.figure.empty();
   }
   if (draws && fs::is_empty(folder.path() / "figures")) fs::remove(folder.path() / "figures");

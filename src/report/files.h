@@ -28,7 +28,7 @@ struct WrittenReport {
   std::vector<WrittenFile> files;
   std::size_t tables = 0, figures = 0;
   std::vector<std::string> warnings;  // what could not be drawn, and why
-  bool failed = false;                // whether gnuplot is there and could not draw something
+  bool failed = false;                // whether a picture could not be converted
 };
 
 // Called with the steps done, of all steps, and what is being done. False: stop.

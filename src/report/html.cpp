@@ -10,14 +10,15 @@
 #include "base/embedded.h"
 #include "base/error.h"
 #include "data/digest.h"
+#include "report/contents.h"
+#include "report/plot/draw.h"
 
 namespace ridgeline::report {
 namespace {
 
 // In the order in which they are read: later ones use what earlier ones define.
-constexpr std::array kScripts = {"base.js",  "text.js",    "table.js",  "colors.js", "numbers.js",
-                                 "axes.js",  "labels.js",  "xy.js",     "bars.js",   "area.js",
-                                 "spans.js", "diagram.js", "figure.js", "page.js"};
+constexpr std::array kScripts = {"base.js",  "text.js", "numbers.js", "table.js",
+                                 "marks.js", "zoom.js", "figure.js",  "page.js"};
 constexpr std::array kStyles = {"page.css", "figure.css"};
 
 std::string_view carried(const std::string& name) {
@@ -91,55 +92,45 @@ std::string source_of(std::string_view text) {
   return "'sha256-" + base64(bytes) + "'";
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
+// All figures, also those that have nothing to draw: the script takes one after the other.
+std::string drawings_of(const std::vector<Section>& sections, const plot::Colours& colours) {
+  std::string text;
+  for (const Section& section : sections) {
+    for (const Block& block : section.blocks) {
+      const auto* figure = std::get_if<Figure>(&block);
+      if (figure != nullptr) text += plot::page_drawing(*figure, plot::draw(*figure, colours));
     }
+    text += drawings_of(section.sections, colours);
   }
-  return out;
+  return text;
 }
 
 }  // namespace
 
 std::string html_page(const Document& document) {
-  const std::string d3 = checked(std::string(carried("d3.min.js")), "</script");
   const std::string script = page_script();
   const std::string style = page_style();
   const std::string policy = fmt::format(
-      "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; "
+      "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; "
       "form-action 'none'",
-      source_of(d3), source_of(script), source_of(style));
+      source_of(script), source_of(style));
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy);
   page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   page += "<meta name=\"referrer\" content=\"no-referrer\">\n";
   page += "<meta name=\"color-scheme\" content=\"light dark\">\n";
   page += "<link rel=\"icon\" href=\"data:,\">\n";  // or a server would be asked for one
-  page += fmt::format("<title>{}</title>\n", escaped(document.title));
+  page += fmt::format("<title>{}</title>\n", plot::escaped(document.title));
   page += "<style>" + style + "</style>\n</head>\n<body>\n";
   page += fmt::format(
-      "<noscript><h1>{}</h1><p>This report draws itself with a script. Allow "
+      "<noscript><h1>{}</h1><p>This report is shown by a script. Allow "
       "scripts to read it, or open its Markdown or LaTeX version.</p></noscript>\n",
-      escaped(document.title));
+      plot::escaped(document.title));
   page +=
       "<script type=\"application/json\" id=\"page-data\">" + page_json(document) + "</script>\n";
-  page += fmt::format("<!--\n{}-->\n", carried("src/report/page/d3-license.txt"));
-  page += "<script>" + d3 + "</script>\n";
+  const plot::Colours colours(figures_of(document));
+  page += "<template id=\"page-drawings\">\n" + drawings_of(document.sections, colours) +
+          "</template>\n";
   page += "<script>" + script + "</script>\n</body>\n</html>\n";
   return page;
 }

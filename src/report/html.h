@@ -1,8 +1,9 @@
 #pragma once
 
-// The report as one HTML file that asks nothing of any network: the Document as JSON, the page's
-// scripts and styles, and D3. All text reaches the page through textContent; a content security
-// policy lets only the scripts that this program wrote run, and nothing load.
+// The report as one HTML file that asks nothing of any network: the Document as JSON, its figures
+// as SVG, the page's scripts and styles. All text of the JSON reaches the page through textContent,
+// that of the figures is escaped; a content security policy lets only the script that this program
+// wrote run, and nothing load.
 
 #include <string>
 

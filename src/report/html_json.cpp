@@ -1,6 +1,6 @@
 // The Document as the page's scripts read it. Short keys and arrays keep it small: points are
 // [x, y, low, high, label, detail] without what is missing at the end, spans are [track, name,
-// group, begin, end] with indices of lists.
+// group, begin, end, row] with indices of lists. How figures look is in their drawings.
 
 #include <charconv>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include <set>
 
 #include "report/html.h"
+#include "report/plot/draw.h"
 
 namespace ridgeline::report {
 namespace {
@@ -23,12 +24,12 @@ Json number_json(const std::optional<double>& value) {
   return value ? number_json(*value) : Json(nullptr);
 }
 
-// What is drawn needs no more digits than a screen can show at any zoom.
-Json drawn(double value) {
+// Tooltips have fewer digits, and timelines, which can be zoomed, need more.
+Json drawn(double value, int digits = 6) {
   if (!std::isfinite(value)) return nullptr;
   char text[32];
   const auto end =
-      std::to_chars(text, text + sizeof text, value, std::chars_format::general, 9).ptr;
+      std::to_chars(text, text + sizeof text, value, std::chars_format::general, digits).ptr;
   double rounded = 0.0;
   std::from_chars(text, end, rounded);
   if (rounded == std::floor(rounded) && std::abs(rounded) < 1e15) {
@@ -210,9 +211,12 @@ Json series_json(const std::vector<Series>& series) {
 void put_spans(Json& object, const Figure& figure) {
   Words tracks, names, groups;
   Json spans = Json::array();
-  for (const Span& span : figure.spans) {
+  const auto rows = plot::span_rows(figure);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Span& span = figure.spans[i];
     spans.push_back({tracks.index(span.track), names.index(span.name), groups.index(span.group),
-                     drawn(span.begin), drawn(span.end)});
+                     drawn(span.begin, 9), drawn(span.end, 9)});
+    if (rows[i]) spans.back().push_back(*rows[i]);
   }
   object["tracks"] = tracks.list();
   object["names"] = names.list();

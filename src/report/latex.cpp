@@ -199,7 +199,7 @@ class Writer {
     } else {
       body = figure.empty() ? "(Nothing to draw.)"
                             : fmt::format("(Not drawn: {}.)", latex_text(pictures_.why_none.empty()
-                                                                             ? "gnuplot failed"
+                                                                             ? "rsvg-convert failed"
                                                                              : pictures_.why_none));
     }
     add(

@@ -129,7 +129,7 @@ class Writer {
  private:
   [[nodiscard]] std::string why_not(const Figure& figure) const {
     if (!pictures_.why_none.empty()) return pictures_.why_none;
-    return fmt::format("gnuplot could not draw {}", figure.id);
+    return fmt::format("rsvg-convert could not convert {}", figure.id);
   }
 
   const PictureFiles& pictures_;

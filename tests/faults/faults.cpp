@@ -4,7 +4,7 @@
 //
 //   RIDGELINE_FAULT_STATE    a file of State's size, zeros at first; it is shared by a program and
 //                            the commands it starts, so that k counts the calls of all of them
-//   RIDGELINE_FAULT_PROGRAM  the name of the program; others (gnuplot) are left alone
+//   RIDGELINE_FAULT_PROGRAM  the name of the program; others (rsvg-convert) are left alone
 //   RIDGELINE_FAULT_FOLDER   only files below this folder count
 //   RIDGELINE_FAULT_CALL     write, sync, rename, open, map, truncate or allocate
 //   RIDGELINE_FAULT_NUMBER   k, from 1; 0: none fails, the calls are only counted

@@ -12,7 +12,7 @@ namespace ridgeline::testing {
 // made up.
 [[nodiscard]] report::Document demo_document();
 
-// Words that mean something to HTML, Markdown, LaTeX, CSV or gnuplot, and must be shown as text.
+// Words that mean something to HTML, Markdown, LaTeX, CSV or SVG, and must be shown as text.
 [[nodiscard]] const std::string& hostile_name();
 
 // The same kinds of blocks with hostile names everywhere, and with figures at the edge: missing

@@ -36,5 +36,7 @@ namespace ridgeline::report {
 [[nodiscard]] std::vector<Figure> telemetry_figures(const ExhibitInput& input);
 // figure_network.cpp
 [[nodiscard]] std::vector<Figure> network_figures(const ExhibitInput& input);
+// One network, without a store.
+[[nodiscard]] Figure network_figure(const NetworkRecord& record, const std::string& title);
 
 }  // namespace ridgeline::report

@@ -182,14 +182,13 @@ void name_layers(Figure& figure) {
   }
 }
 
-Figure diagram(const ExhibitInput& input, const Network& network, const std::string& what) {
+void draw_network(Figure& figure, const Network& network) {
   Boxes made = boxes_of(network, std::nullopt);
   const std::size_t layers = made.boxes.size();
   const bool in_blocks = layers + 1 > kMostBoxes;
   if (in_blocks) made = boxes_of(network, 2);
   std::int64_t total = 0;
   for (const Operation& operation : network.operations) total += operation.flops;
-  Figure figure = new_figure(input, "The network", what);
   figure.kind = FigureKind::diagram;
   figure.nodes.push_back({"input", "image", sizes_text(network.input), "input", 0.0});
   std::set<std::pair<std::string, std::string>> edges;
@@ -210,10 +209,17 @@ Figure diagram(const ExhibitInput& input, const Network& network, const std::str
       layers, flops_text(total));
   if (!in_blocks) name_layers(figure);
   if (in_blocks) figure.caption += " Layers of a block are drawn as one box.";
-  return figure;
 }
 
 }  // namespace
+
+Figure network_figure(const NetworkRecord& record, const std::string& title) {
+  const auto network = read_network(record.description);
+  ensure(network.has_value(), "the description of {} cannot be read", title);
+  Figure figure{.id = "network", .title = title};
+  draw_network(figure, *network);
+  return figure;
+}
 
 std::vector<Figure> network_figures(const ExhibitInput& input) {
   const FieldNames told = {"model", "settings", "image", "classes"};
@@ -231,7 +237,8 @@ std::vector<Figure> network_figures(const ExhibitInput& input) {
     const std::optional<NetworkRecord> record = input.data.store().network(run->run.network);
     const auto network = record ? read_network(record->description) : std::nullopt;
     if (!network) continue;
-    Figure figure = diagram(input, *network, names.of(*run));
+    Figure figure = new_figure(input, "The network", names.of(*run));
+    draw_network(figure, *network);
     rests_on(figure, *run);
     put(figures, std::move(figure));
   }

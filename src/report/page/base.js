@@ -51,11 +51,11 @@ function csvText(rows) {
 
 const tip = make('div', {id: 'page-tip', class: 'tip', role: 'status', hidden: true});
 
-// Lines are {text, strong, look} or [name, value].
+// Lines are {text, strong, swatch} or [name, value].
 function showTip(x, y, lines) {
   tip.replaceChildren(...lines.map(line => Array.isArray(line)
     ? make('div', {class: 'tip-pair'}, make('span', null, line[0]), make('b', null, line[1]))
-    : make('div', {class: line.strong ? 'tip-title' : 'tip-line'}, line.look ? swatch(line.look) : null, line.text)));
+    : make('div', {class: line.strong ? 'tip-title' : 'tip-line'}, line.swatch ? line.swatch.cloneNode(true) : null, line.text)));
   tip.hidden = false;
   // Beside the pointer, on the side that has room.
   const width = tip.offsetWidth, height = tip.offsetHeight, gap = 14;

@@ -1,29 +1,29 @@
-// A figure on the page: title, legend, drawing, caption; pointing at values; saving.
+// A figure on the page: its drawing comes with the page; here are legend, pointing at values, saving.
 
-const drawKind = {xy: drawXy, bars: drawBars, area: drawArea, spans: drawSpans, diagram: drawDiagram};
+const drawings = [...document.getElementById('page-drawings').content.children];
+const marksOf = {xy: pointMarks, bars: barMarks, area: areaMarks, spans: spanMarks, diagram: nodeMarks};
 const figureViews = [];
 
-// What a legend names: series, or the groups of spans and boxes.
-function legendEntries(figure) {
-  if (figure.kind === 'spans') return figure.groups.map(name => ({name: name, look: {color: colorOf(name), style: 'box'}}));
-  if (figure.kind === 'diagram') {
-    return [...new Set(figure.nodes.map(node => node.group || ''))].map(name => ({name: name, look: {color: colorOf(name), style: 'box'}}));
-  }
-  const looks = looksOf(figure.series);
-  return figure.series.map((series, index) => ({name: series.name, hidden: series.hidden,
-    look: {...looks[index], style: figure.kind === 'xy' ? series.style : 'box'}}));
+function legendNames(figure) {
+  if (figure.kind === 'spans') return figure.groups;
+  return figure.kind === 'diagram' ? [...new Set(figure.nodes.map(node => node.group || ''))] : figure.series.map(series => series.name);
 }
 
 class FigureView {
   constructor(figure) {
+    const drawing = drawings[figureViews.length];
     this.figure = figure;
-    this.entries = legendEntries(figure);
-    const hidden = new Set(this.entries.map((_, index) => index).filter(index => this.entries[index].hidden));
-    this.state = {
-      hidden: hidden, all: false, looks: this.entries.map(entry => entry.look),
-      visible: index => this.state.all || !hidden.has(index)
-    };
-    this.box = make('div', {class: 'canvas canvas-' + figure.kind, tabindex: 0, 'aria-label': figure.title + ': use the arrow keys to read values', role: 'group'});
+    this.svg = drawing.querySelector('.plot');
+    this.swatches = [...drawing.querySelectorAll('.swatch')];
+    this.remarks = [...drawing.querySelectorAll('p')];
+    this.names = legendNames(figure);
+    this.hidden = new Set((figure.series || []).map((series, index) => series.hidden ? index : -1).filter(index => index >= 0));
+    this.visible = index => !this.hidden.has(index);
+    if (this.svg.dataset.x) [this.x, this.y] = [scaleOf(this.svg.dataset.x), scaleOf(this.svg.dataset.y)];
+    this.cursor = makeSvg('g', {class: 'cursor', 'aria-hidden': 'true'});
+    this.current = -1;
+    this.box = make('div', {class: 'canvas canvas-' + figure.kind, tabindex: 0, 'aria-label': figure.title + ': use the arrow keys to read values', role: 'group'},
+      append(this.svg, [this.cursor]));
     this.node = this.makeNode();
     this.listen();
     figureViews.push(this);
@@ -42,24 +42,24 @@ class FigureView {
     return make('figure', {class: 'figure figure-' + figure.kind, id: figure.id}, make('div', {class: 'block-head'}, title, tools),
       this.makeLegend(), this.box,
       figure.caption || hint || known.length ? make('figcaption', {class: 'caption'}, caption) : null,
-      this.lost = make('p', {class: 'caption lost', hidden: true}), makeNotes(figure.id, figure.notes));
+      this.remarks, makeNotes(figure.id, figure.notes));
   }
 
   // One entry says nothing that the title does not, unless there are roofs or groups to tell apart.
   makeLegend() {
-    if (this.entries.length < 2 && (!this.entries.length || this.figure.kind !== 'xy')) return null;
-    this.buttons = this.entries.map((entry, index) => make('button', {
-      type: 'button', class: 'legend-entry', 'aria-pressed': String(!this.state.hidden.has(index)), 'data-entry': index,
-      title: 'Show or hide ' + entry.name, onclick: event => this.toggle(index, event.altKey || event.shiftKey)
-    }, swatch(entry.look), make('span', null, entry.name || 'other')));
+    if (this.names.length < 2 && (!this.names.length || this.figure.kind !== 'xy')) return null;
+    this.buttons = this.names.map((name, index) => make('button', {
+      type: 'button', class: 'legend-entry', 'aria-pressed': String(this.visible(index)), 'data-entry': index,
+      title: 'Show or hide ' + name, onclick: event => this.toggle(index, event.altKey || event.shiftKey)
+    }, this.swatches[index], make('span', null, name || 'other')));
     return make('div', {class: 'legend', role: 'group', 'aria-label': 'Series of ' + this.figure.title}, this.buttons);
   }
 
   // With Alt or Shift: this one alone, or all again.
   toggle(index, alone) {
-    const hidden = this.state.hidden;
+    const hidden = this.hidden;
     if (alone) {
-      const others = this.entries.map((_, place) => place).filter(place => place !== index);
+      const others = this.names.map((_, place) => place).filter(place => place !== index);
       const already = !hidden.has(index) && others.every(place => hidden.has(place));
       hidden.clear();
       if (!already) others.forEach(place => hidden.add(place));
@@ -67,37 +67,43 @@ class FigureView {
       hidden.add(index);
     }
     this.buttons.forEach((button, place) => button.setAttribute('aria-pressed', String(!hidden.has(place))));
-    this.draw();
+    this.showHidden();
   }
 
-  draw() {
-    const scroll = [this.box.scrollLeft, this.box.scrollTop];
-    this.width = this.box.clientWidth;
-    this.drawn = drawKind[this.figure.kind](this.figure, this.box, this.state);
-    this.cursor = makeSvg('g', {class: 'cursor', 'aria-hidden': 'true'});
-    append(this.drawn.plot, [this.cursor]);
-    this.box.replaceChildren(this.drawn.svg);
-    [this.box.scrollLeft, this.box.scrollTop] = scroll;
-    this.current = -1;
-    this.sayLost();
+  // Boxes of a network are dimmed, for arrows lead to them.
+  showHidden() {
+    this.svg.querySelectorAll('[data-series]').forEach(node => {
+      const off = !this.visible(Number(node.dataset.series));
+      if (this.figure.kind === 'diagram') node.classList.toggle('dim', off);
+      else if (off) node.setAttribute('display', 'none');
+      else node.removeAttribute('display');
+    });
+    this.tell(-1);
   }
 
-  // What a logarithmic axis cannot show is said, not dropped.
-  sayLost() {
-    const figure = this.figure;
-    if (!figure.series) return;
-    const lost = d3.sum(figure.series, series => series.points.filter(point => point[0] !== null && point[1] !== null &&
-      ((figure.x.log && point[0] <= 0) || (figure.y.log && point[1] <= 0))).length);
-    this.lost.hidden = !lost;
-    if (lost) this.lost.textContent = lost + (lost === 1 ? ' value' : ' values') + ' at or below zero cannot be shown on a logarithmic axis.';
+  nameLine(index, text = this.names[index]) {
+    return {text: text, strong: true, swatch: this.swatches[index]};
+  }
+
+  // Where the pointer is, in pixels of the drawing.
+  place(event) {
+    const place = this.svg.getBoundingClientRect(), scale = this.svg.viewBox.baseVal.width / place.width;
+    return [(event.clientX - place.left) * scale, (event.clientY - place.top) * scale];
+  }
+
+  // Found when somebody points for the first time.
+  shown() {
+    this.marks = this.marks || marksOf[this.figure.kind](this);
+    return this.marks.filter(mark => mark.column || this.visible(mark.series));
   }
 
   nearest(x, y) {
+    const inside = this.figure.kind === 'spans' || this.figure.kind === 'diagram';
     let best = -1, least = 32;
-    this.drawn.hits.forEach((hit, index) => {
-      const dx = hit.box ? Math.max(hit.box[0] - x, 0, x - hit.box[2]) : hit.x - x;
-      const dy = hit.box ? Math.max(hit.box[1] - y, 0, y - hit.box[3]) : hit.y - y;
-      const distance = hit.column ? Math.abs(dx) : Math.hypot(dx, dy) + (hit.box && this.figure.kind !== 'bars' ? 1e3 * (dx > 2 || dy > 0) : 0);
+    this.shown().forEach((mark, index) => {
+      const dx = mark.box ? Math.max(mark.box[0] - x, 0, x - mark.box[2]) : mark.x - x;
+      const dy = mark.box ? Math.max(mark.box[1] - y, 0, y - mark.box[3]) : mark.y - y;
+      const distance = mark.column ? Math.abs(dx) : inside && (dx > 2 || dy > 0) ? 1e3 : Math.hypot(dx, dy);
       if (distance < least) [best, least] = [index, distance];
     });
     return best;
@@ -107,52 +113,44 @@ class FigureView {
   tell(index, x, y) {
     this.current = index;
     this.cursor.replaceChildren();
-    const hit = this.drawn.hits[index];
-    if (this.drawn.point) this.drawn.point(hit);
-    if (!hit) return hideTip();
-    if (hit.column) append(this.cursor, [makeSvg('line', {x1: hit.x, x2: hit.x, y1: 0, y2: this.drawn.columnHeight})]);
-    else if (hit.box) append(this.cursor, [makeSvg('rect', {x: hit.box[0] - 1, y: hit.box[1] - 1, width: hit.box[2] - hit.box[0] + 2, height: hit.box[3] - hit.box[1] + 2, rx: 2})]);
-    else append(this.cursor, [makeSvg('circle', {cx: hit.x, cy: hit.y, r: 7})]);
+    const mark = index < 0 ? null : this.shown()[index];
+    if (this.figure.kind === 'diagram') this.svg.querySelectorAll('.edge').forEach(edge => edge.classList.toggle('near',
+      Boolean(mark) && (edge.dataset.from === mark.node || edge.dataset.to === mark.node)));
+    if (!mark) return hideTip();
+    if (mark.column) append(this.cursor, [makeSvg('line', {x1: mark.x, x2: mark.x, y1: this.y.to, y2: this.y.from})]);
+    else if (mark.box) append(this.cursor, [makeSvg('rect', {x: mark.box[0] - 1, y: mark.box[1] - 1, width: mark.box[2] - mark.box[0] + 2, height: mark.box[3] - mark.box[1] + 2, rx: 2})]);
+    else append(this.cursor, [makeSvg('circle', {cx: mark.x, cy: mark.y, r: 7})]);
     if (x === undefined) {
       const place = this.cursor.getBoundingClientRect();
       [x, y] = [place.right, place.bottom];
     }
-    showTip(x, y, hit.lines());
+    showTip(x, y, mark.lines());
   }
 
   listen() {
     const point = event => {
-      if (!this.drawn || event.buttons > 1) return;
-      const place = this.drawn.svg.getBoundingClientRect(), scale = this.drawn.svg.viewBox.baseVal.width / place.width;
-      this.tell(this.nearest((event.clientX - place.left) * scale - this.drawn.left, (event.clientY - place.top) * scale - this.drawn.top), event.clientX, event.clientY);
+      if (event.buttons <= 1) this.tell(this.nearest(...this.place(event)), event.clientX, event.clientY);
     };
     this.box.addEventListener('pointermove', point);
     this.box.addEventListener('pointerdown', point);
-    this.box.addEventListener('pointerleave', () => this.drawn && this.tell(-1));
-    this.box.addEventListener('blur', () => this.drawn && this.tell(-1));
+    this.box.addEventListener('pointerleave', () => this.tell(-1));
+    this.box.addEventListener('blur', () => this.tell(-1));
     this.box.addEventListener('keydown', event => {
       const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
       if (event.key === 'Escape') this.tell(-1);
-      if (!step || !this.drawn || !this.drawn.hits.length) return;
+      if (!step || !this.shown().length) return;
       event.preventDefault();
-      this.tell(Math.max(0, Math.min(this.drawn.hits.length - 1, this.current + step)));
+      this.tell(Math.max(0, Math.min(this.shown().length - 1, this.current + step)));
     });
   }
 
-  // The page's style does not travel with the file: what it gives is written into the elements.
+  // The page's style does not travel with the file: its colours are written into the elements.
   save() {
-    const copy = this.drawn.svg.cloneNode(true);
-    const from = [this.drawn.svg, ...this.drawn.svg.querySelectorAll('*')], to = [copy, ...copy.querySelectorAll('*')];
-    const wanted = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'stroke-linejoin', 'opacity', 'font-family', 'font-size', 'font-weight', 'paint-order'];
-    from.forEach((node, index) => {
-      const style = getComputedStyle(node);
-      to[index].removeAttribute('style');
-      wanted.forEach(name => to[index].setAttribute(name, style.getPropertyValue(name)));
-    });
-    copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-    const ground = makeSvg('rect', {width: '100%', height: '100%', fill: getComputedStyle(document.documentElement).getPropertyValue('--paper')});
-    copy.insertBefore(ground, copy.firstChild);
-    saveFile(this.figure.id + '.svg', 'image/svg+xml', new XMLSerializer().serializeToString(copy));
+    const copy = this.svg.cloneNode(true), style = getComputedStyle(document.documentElement);
+    setAttributes(copy, {xmlns: 'http://www.w3.org/2000/svg', 'font-family': style.getPropertyValue('--sans')});
+    copy.insertBefore(makeSvg('rect', {width: '100%', height: '100%', fill: 'var(--paper)'}), copy.firstChild);
+    const text = new XMLSerializer().serializeToString(copy);
+    saveFile(this.figure.id + '.svg', 'image/svg+xml', text.replace(/"var\((--[\w-]+)\)"/g, (_, name) => '"' + style.getPropertyValue(name).trim() + '"'));
   }
 
   saveValues() {

@@ -86,41 +86,9 @@ function followReading(contents) {
   update();
 }
 
-// Figures near the window are drawn at once, the others while the reader reads.
-function drawAll(done) {
-  const watch = new IntersectionObserver(entries => entries.forEach(entry => {
-    if (!entry.isIntersecting) return;
-    watch.unobserve(entry.target);
-    const view = figureViews.find(each => each.box === entry.target);
-    if (!view.drawn) view.draw();
-  }), {rootMargin: '1000px'});
-  figureViews.forEach(view => watch.observe(view.box));
-  // Not requestIdleCallback: on a busy machine it never comes.
-  const waiting = figureViews.slice();
-  const go = () => {
-    const until = performance.now() + 12;
-    do {
-      const view = waiting.shift();
-      if (view && !view.drawn) view.draw();
-    } while (waiting.length && performance.now() < until);
-    if (waiting.length) setTimeout(go);
-    else done();
-  };
-  setTimeout(go);
-}
-
-function watchWidths() {
-  let timer = null;
-  window.addEventListener('resize', () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => figureViews.forEach(view => view.box.clientWidth !== view.width && view.draw()), 120);
-  });
-  // On paper all series are shown, and nothing waits until it is seen.
-  const paper = on => () => {
-    figureViews.forEach(view => { view.state.all = on; });
-    document.documentElement.classList.toggle('paper', on);
-    figureViews.forEach(view => view.draw());
-  };
+// On paper nothing waits until it is seen.
+function watchPrinting() {
+  const paper = on => () => document.documentElement.classList.toggle('paper', on);
   window.addEventListener('beforeprint', paper(true));
   window.addEventListener('afterprint', paper(false));
 }
@@ -145,11 +113,8 @@ function watchWidths() {
       theme.button)),
     make('div', {class: 'page-body', id: 'page-main'}, details, main), tip]);
   followReading(details.querySelector('ol'));
-  watchWidths();
-  drawAll(() => {
-    // Figures took their room after the browser went to the address.
-    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target) target.scrollIntoView();
-    document.documentElement.dataset.state = 'ready';
-  });
+  watchPrinting();
+  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target) target.scrollIntoView();
+  document.documentElement.dataset.state = 'ready';
 })();

@@ -4,20 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
-#include "report/plot/draw.h"
-#include "report/plot/sheet.h"
+#include "report/plot/frame.h"
 
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr double kBodyHeight = 430.0;
+constexpr double kHeight = 380.0;
 
-std::vector<Point> finite(const Series& series) {
+std::vector<Point> drawable(const Series& series, bool logarithmic) {
   std::vector<Point> points;
   for (const Point& point : series.points) {
-    if (std::isfinite(point.x) && std::isfinite(point.y)) points.push_back(point);
+    if (!std::isfinite(point.x) || !std::isfinite(point.y)) continue;
+    if (!logarithmic || point.x > 0.0) points.push_back(point);
   }
   std::stable_sort(points.begin(), points.end(),
                    [](const Point& a, const Point& b) { return a.x < b.x; });
@@ -42,43 +41,73 @@ double level_at(const std::vector<Point>& points, double x) {
   return after == points.begin() ? 0.0 : (after - 1)->y;
 }
 
-}  // namespace
+// What a layer covers at one place.
+struct Slice {
+  double x, low, high;
+};
 
-Drawing draw_area(const Figure& figure, const Colours& colours) {
-  std::vector<std::string> notes;
-  std::vector<Entry> legend;
-  std::vector<std::vector<Point>> layers;
-  std::vector<bool> steps;
+struct Layer {
+  std::vector<Point> points;
+  bool steps = false;
+  std::vector<Slice> slices = {};
+};
+
+std::vector<Layer> layers_of(const Figure& figure) {
+  std::vector<Layer> layers;
   std::set<double> places;
-  const auto shown = shown_series(figure, notes);
-  const std::vector<std::string> own = colours.of(shown);
-  for (const Series* series : shown) {
-    legend.push_back({series->name, own[legend.size()], false, 0, 1});
-    layers.push_back(finite(*series));
-    steps.push_back(series->style == SeriesStyle::step);
-    for (const Point& point : layers.back()) places.insert(point.x);
+  for (const Series& series : figure.series) {
+    layers.push_back({drawable(series, figure.x.logarithmic), series.style == SeriesStyle::step});
+    for (const Point& point : layers.back().points) places.insert(point.x);
   }
-
   // Each layer stands on the sum of those before it.
-  std::vector<std::vector<std::vector<double>>> bands(layers.size());
-  Range xs, ys;
   for (auto place = places.begin(); place != places.end(); ++place) {
-    xs.add(*place);
     // Where levels jump, the place has two sides.
-    const bool jump = place != places.begin();
     for (const bool before : {true, false}) {
-      if (before && !jump) continue;
+      if (before && place == places.begin()) continue;
       double sum = 0.0;
-      for (std::size_t i = 0; i < layers.size(); ++i) {
+      for (Layer& layer : layers) {
         const double at = before ? *std::prev(place) : *place;
-        const double value = steps[i] ? level_at(layers[i], at) : value_at(layers[i], *place);
-        bands[i].push_back({*place, sum, sum + value});
+        const double value =
+            layer.steps ? level_at(layer.points, at) : value_at(layer.points, *place);
+        layer.slices.push_back({*place, sum, sum + value});
         sum += value;
-        ys.add(sum);
       }
     }
   }
-  // The files show sums: a logarithmic axis would misstate the layers.
+  return layers;
+}
+
+std::string area_path(const Layer& layer, const Scale& x, const Scale& y) {
+  std::string upper, lower;
+  std::vector<Slice> seen;
+  for (const Slice& slice : layer.slices) {
+    // A tenth of a pixel further on nothing new is to be seen.
+    const bool same = !seen.empty() && px(x.pixel(seen.back().x)) == px(x.pixel(slice.x)) &&
+                      seen.back().low == slice.low && seen.back().high == slice.high;
+    if (!same) seen.push_back(slice);
+  }
+  for (auto slice = seen.begin(); slice != seen.end(); ++slice) {
+    upper += fmt::format("{}{} {}", upper.empty() ? 'M' : 'L', px(x.pixel(slice->x)),
+                         px(y.pixel(slice->high)));
+  }
+  for (auto slice = seen.rbegin(); slice != seen.rend(); ++slice) {
+    lower += fmt::format("L{} {}", px(x.pixel(slice->x)), px(y.pixel(slice->low)));
+  }
+  return upper + lower + 'z';
+}
+
+}  // namespace
+
+Drawing draw_area(const Figure& figure, const Colours& colours) {
+  const std::vector<Layer> layers = layers_of(figure);
+  Range xs, ys;
+  for (const Layer& layer : layers) {
+    for (const Slice& slice : layer.slices) {
+      xs.add(slice.x);
+      ys.add(slice.high);
+    }
+  }
+  // Layers are sums: a logarithmic axis would misstate them.
   Axis y_axis = figure.y;
   y_axis.logarithmic = false;
   Scale x = scale_of(figure.x, xs, false), y = scale_of(y_axis, ys, true);
@@ -86,20 +115,31 @@ Drawing draw_area(const Figure& figure, const Colours& colours) {
     x.low = figure.x.low.value_or(xs.low());
     x.high = figure.x.high.value_or(xs.high());
   }
-  auto [canvas, body] = sheet_of(figure, legend, notes, kBodyHeight);
-  const auto ticks = ticks_of(y, 7);
-  const Box frame =
-      frame_of(canvas, body, title_of(figure.x), title_of(figure.y), widest(ticks), 20.0);
-  canvas.axes(frame, x, y);
-  canvas.ticks('x', ticks_of(x, 9));
-  canvas.ticks('y', ticks);
-  for (std::size_t i = 0; i < bands.size(); ++i) {
-    if (bands[i].empty()) continue;
-    canvas.plot(canvas.data(bands[i]),
-                fmt::format("using 1:2:3 with filledcurves fc rgb '{}' fs solid 1 noborder",
-                            legend[i].colour));
+  Drawing drawing{.height = kHeight};
+  Svg svg;
+  const Box frame = draw_frame(svg,
+                               {.height = kHeight,
+                                .x = {title_of(figure.x), ticks_of(x, 9)},
+                                .y = {title_of(figure.y), ticks_of(y, 7)}},
+                               x, y);
+  svg.clip(frame);
+  const std::vector<Paint> paints = colours.of(figure.series);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Series& series = figure.series[i];
+    drawing.legend.push_back({.name = series.name,
+                              .paint = paints[i],
+                              .in_files = !series.hidden && !series.points.empty()});
+    svg.open(series_group(figure, i, layers[i].points.size()));
+    if (!layers[i].points.empty()) {
+      svg.path(area_path(layers[i], x, y),
+               R"(class="layer" )" + filled(paints[i].colour, 0.85 * paints[i].shade));
+    }
+    svg.close();
   }
-  return std::move(canvas).drawing();
+  svg.unclip();
+  drawing.data = scale_data(x, y);
+  drawing.elements = std::move(svg).text();
+  return drawing;
 }
 
 }  // namespace ridgeline::report::plot

@@ -6,16 +6,17 @@
 #include <cmath>
 #include <numbers>
 
-#include "report/plot/draw.h"
-#include "report/plot/sheet.h"
+#include "report/plot/frame.h"
 #include "report/plot/text_size.h"
 #include "report/table.h"
 
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr double kUprightHeight = 400.0, kTilt = 35.0;
-constexpr std::size_t kMostValues = 60;  // more numbers than that are noise
+constexpr double kUprightHeight = 360.0, kTilt = 35.0;
+constexpr double kRoom = kWidth - 100.0;             // of all categories, about
+constexpr double kThinnest = 7.0, kThickest = 64.0;  // upright bars
+constexpr std::size_t kMostValues = 60;              // more numbers than that are noise
 
 // One bar: along the categories from `begin` to `end`, each category being 1 wide.
 struct Bar {
@@ -23,74 +24,79 @@ struct Bar {
   double begin = 0.0, end = 0.0;
   double foot = 0.0, head = 0.0;  // values
   double value = 0.0;
-  std::optional<double> low, high;
+  std::optional<double> low = {}, high = {};
 };
 
 struct Bars {
-  std::vector<const Series*> series;
-  std::vector<std::string> colours;
+  const Figure& figure;
+  std::vector<Paint> paints = {};        // of all series
+  std::vector<std::size_t> series = {};  // those that have points
   std::size_t categories = 0;
-  std::vector<Bar> bars;
-  std::vector<Bar> missing;  // places of bars that were not measured
+  std::vector<Bar> bars = {};
+  std::vector<Bar> missing = {};  // places of bars that were not measured
   std::size_t left_out = 0;
   // Where most series have no bar in most categories, only those that are there take up room.
   bool sparse = false;
+  bool horizontal = false;
   std::size_t side_by_side = 1;  // bars of a category, at most
+  double air = 0.12;             // before and behind the bars of a category
+
+  [[nodiscard]] const Point* point(std::size_t index, std::size_t category) const {
+    for (const Point& each : figure.series[index].points) {
+      if (std::isfinite(each.y) && each.x == static_cast<double>(category)) return &each;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] std::size_t count(std::size_t category) const {
+    return static_cast<std::size_t>(
+        std::count_if(series.begin(), series.end(),
+                      [&](std::size_t index) { return point(index, category) != nullptr; }));
+  }
 };
 
-const Point* point_of(const Series& series, std::size_t category) {
-  for (const Point& point : series.points) {
-    if (std::isfinite(point.y) && point.x == static_cast<double>(category)) return &point;
-  }
-  return nullptr;
-}
-
-// Where the bars of a category stand: with some air between categories.
-constexpr double kAir = 0.12;
-
-void count_bars(Bars& all, const Figure& figure) {
-  std::size_t there = 0, most = 0;
+void place_bars(Bars& all) {
+  std::size_t there = 0, most = 1;
   for (std::size_t category = 0; category < all.categories; ++category) {
-    std::size_t here = 0;
-    for (const Series* series : all.series) here += point_of(*series, category) != nullptr;
-    there += here;
-    most = std::max(most, here);
+    there += all.count(category);
+    most = std::max(most, all.count(category));
   }
-  all.sparse = !figure.stacked && 2 * there <= all.categories * all.series.size();
-  all.side_by_side = figure.stacked ? 1 : all.sparse ? most : all.series.size();
+  const bool stacked = all.figure.stacked;
+  all.sparse = !stacked && 2 * there <= all.categories * all.series.size();
+  all.side_by_side = stacked ? 1 : all.sparse ? most : std::max<std::size_t>(all.series.size(), 1);
+  const double slot = kRoom / static_cast<double>(std::max<std::size_t>(all.categories, 1));
+  const double bars = static_cast<double>(all.side_by_side);
+  // Upright bars need room for themselves; few of them would become slabs.
+  all.horizontal = all.figure.horizontal || (1.0 - 2.0 * all.air) * slot / bars < kThinnest;
+  if (!all.horizontal) all.air = std::max(all.air, 0.5 * (1.0 - kThickest * bars / slot));
 }
 
-void add_category(Bars& all, const Figure& figure, std::size_t category) {
-  const double count = static_cast<double>(std::max<std::size_t>(all.side_by_side, 1));
-  const double thickness = (1.0 - 2.0 * kAir) / count;
-  double place = static_cast<double>(category) + kAir;
+void add_category(Bars& all, std::size_t category) {
+  const bool stacked = all.figure.stacked;
+  const double count = static_cast<double>(all.side_by_side);
+  const double thickness = (1.0 - 2.0 * all.air) / count;
+  double place = static_cast<double>(category) + all.air;
   if (all.sparse) {
-    double here = 0.0;
-    for (const Series* series : all.series) here += point_of(*series, category) != nullptr;
-    place += 0.5 * thickness * (count - here);
+    place += 0.5 * thickness * (count - static_cast<double>(all.count(category)));
   }
   double up = 0.0, down = 0.0;  // how far a stack has grown
-  for (std::size_t i = 0; i < all.series.size(); ++i) {
-    const Point* point = point_of(*all.series[i], category);
+  for (const std::size_t index : all.series) {
+    const Point* point = all.point(index, category);
     if (point == nullptr && all.sparse) continue;
-    Bar bar;
-    bar.series = i;
-    bar.category = category;
-    bar.begin = place;
+    Bar bar{.series = index, .category = category, .begin = place};
     bar.end = bar.begin + thickness * (count > 1.0 ? 0.94 : 1.0);
-    if (!figure.stacked) place += thickness;
+    if (!stacked) place += thickness;
     if (point == nullptr) {
       all.missing.push_back(bar);
       continue;
     }
-    if (figure.y.logarithmic && point->y <= 0.0) {
+    if (all.figure.y.logarithmic && point->y <= 0.0) {
       ++all.left_out;
       continue;
     }
     bar.value = bar.head = point->y;
     bar.low = point->low;
     bar.high = point->high;
-    if (figure.stacked) {
+    if (stacked) {
       double& grown = point->y < 0.0 ? down : up;
       bar.foot = grown;
       grown += point->y;
@@ -100,54 +106,27 @@ void add_category(Bars& all, const Figure& figure, std::size_t category) {
   }
 }
 
-Bars bars_of(const Figure& figure, std::vector<const Series*> shown, const Colours& colours) {
-  Bars all;
-  all.colours = colours.of(shown);
-  all.series = std::move(shown);
+Bars bars_of(const Figure& figure, const Colours& colours) {
+  Bars all{.figure = figure, .paints = colours.of(figure.series)};
   all.categories = figure.x.categories.size();
-  count_bars(all, figure);
-  for (std::size_t i = 0; i < all.categories; ++i) add_category(all, figure, i);
+  for (std::size_t i = 0; i < figure.series.size(); ++i) {
+    if (!figure.series[i].points.empty()) all.series.push_back(i);
+  }
+  place_bars(all);
+  for (std::size_t i = 0; i < all.categories; ++i) add_category(all, i);
   return all;
 }
 
-Scale values_of(const Figure& figure, const Bars& all) {
+Scale values_of(const Bars& all) {
   Range range;
   for (const Bar& bar : all.bars) {
     range.add(bar.head);
+    if (all.figure.stacked) continue;
     for (const auto& end : {bar.low, bar.high}) {
-      if (end && (!figure.y.logarithmic || *end > 0.0)) range.add(*end);
+      if (end && (!all.figure.y.logarithmic || *end > 0.0)) range.add(*end);
     }
   }
-  return scale_of(figure.y, range, true);
-}
-
-void plot_bars(Canvas& canvas, const Figure& figure, const Bars& all, const Scale& categories,
-               const Scale& values) {
-  const auto within = [&](double value) {
-    return values.logarithmic ? std::max(value, values.low) : value;
-  };
-  for (std::size_t i = 0; i < all.series.size(); ++i) {
-    std::vector<std::vector<double>> boxes, whiskers;
-    for (const Bar& bar : all.bars) {
-      if (bar.series != i) continue;
-      const double middle = (bar.begin + bar.end) / 2.0;
-      const double foot = within(bar.foot), head = within(bar.head);
-      boxes.push_back(figure.horizontal
-                          ? std::vector<double>{head, middle, foot, head, bar.begin, bar.end}
-                          : std::vector<double>{middle, head, bar.begin, bar.end, foot, head});
-      if (figure.stacked || !bar.low || !bar.high) continue;
-      const double low = within(*bar.low), high = within(*bar.high);
-      Canvas::add_whisker(whiskers, categories, middle, low, high, !figure.horizontal);
-    }
-    if (boxes.empty()) continue;
-    canvas.plot(canvas.data(boxes),
-                fmt::format("using 1:2:3:4:5:6 with boxxyerror fc rgb '{}' fs solid 1 "
-                            "border lc rgb '#ffffff'",
-                            all.colours[i]));
-    if (whiskers.empty()) continue;
-    canvas.plot(canvas.data(whiskers),
-                fmt::format("using 1:2 with lines lc rgb '{}' lw 1.2", kInk));
-  }
+  return scale_of(all.figure.y, range, true);
 }
 
 // "71" where a table would have "71.0": what follows is the picture's own precision.
@@ -167,97 +146,139 @@ std::string rounded_text(double value) {
   return size >= 1e3 ? short_number(value / 1e3) + 'k' : short_number(value);
 }
 
-// Numbers at the ends of bars, or inside the parts of stacks that have room.
-void write_values(Canvas& canvas, const Figure& figure, const Bars& all, const Scale& categories,
-                  const Scale& values) {
-  if (all.bars.size() > kMostValues) return;
-  const double size = kSmall - 1.0;
-  for (const Bar& bar : all.bars) {
+// Draws bars within the frame of both scales.
+class BarPainter {
+ public:
+  BarPainter(Svg& svg, const Bars& all, const Scale& categories, const Scale& values)
+      : svg_(svg), all_(all), categories_(categories), values_(values) {}
+
+  void draw() {
+    for (const std::size_t index : all_.series) {
+      const auto count = std::count_if(all_.bars.begin(), all_.bars.end(),
+                                       [&](const Bar& bar) { return bar.series == index; });
+      svg_.open(series_group(all_.figure, index, static_cast<std::size_t>(count)));
+      for (const Bar& bar : all_.bars) {
+        if (bar.series == index) draw(bar);
+      }
+      if (!all_.figure.stacked) {
+        for (const Bar& bar : all_.missing) {
+          if (bar.series == index) mark_missing(bar);
+        }
+      }
+      svg_.close();
+    }
+  }
+
+ private:
+  [[nodiscard]] double along(double value) const {
+    return values_.pixel(std::clamp(value, values_.low, values_.high));
+  }
+  [[nodiscard]] double across(const Bar& bar) const {
+    return categories_.pixel((bar.begin + bar.end) / 2.0);
+  }
+  [[nodiscard]] double thickness(const Bar& bar) const {
+    return std::abs(categories_.pixel(bar.end) - categories_.pixel(bar.begin));
+  }
+
+  void draw(const Bar& bar) {
+    const double from = std::min(along(bar.foot), along(bar.head));
+    const double to = std::max({along(bar.foot), along(bar.head), from + 0.8});
+    const double begin = across(bar) - 0.5 * thickness(bar), end = begin + thickness(bar);
+    const Paint& paint = all_.paints[bar.series];
+    std::string look = fmt::format(R"(class="bar" data-category="{}" {})", bar.category,
+                                   filled(paint.colour, paint.shade));
+    if (all_.figure.stacked) look += fmt::format(R"( stroke="{}" stroke-width="0.5")", kPaper);
+    svg_.box(all_.horizontal ? Box{from, begin, to, end} : Box{begin, from, end, to}, look);
+    if (!all_.figure.stacked && bar.low && bar.high) {
+      const double low = along(*bar.low), high = along(*bar.high);
+      if (std::abs(low - high) >= 2.0) {
+        svg_.path(whisker(across(bar), low, high, !all_.horizontal), stroked(kInk, 1.2, 0.75));
+      }
+    }
+    if (all_.bars.size() <= kMostValues) write_value(bar);
+  }
+
+  // At the end of the bar, or inside a part of a stack that has room.
+  void write_value(const Bar& bar) {
+    const double size = kSmall - 1.0, room = thickness(bar);
     std::string text = short_number(bar.value);
-    const double along = categories.pixel((bar.begin + bar.end) / 2.0);
-    const double room = std::abs(categories.pixel(bar.end) - categories.pixel(bar.begin));
-    if (!figure.horizontal && text_width(text, size) > room + 8.0) text = rounded_text(bar.value);
+    if (!all_.horizontal && text_width(text, size) > room + 2.0) text = rounded_text(bar.value);
     const double width = text_width(text, size);
-    if (figure.stacked) {
-      const double from = values.pixel(bar.foot), to = values.pixel(bar.head);
-      const bool fits = figure.horizontal ? std::abs(to - from) > width + 6.0 && room > size
-                                          : std::abs(to - from) > size + 4.0 && room > width + 4.0;
-      if (!fits || bar.value == 0.0) continue;
-      const TextStyle style{.size = size,
-                            .colour = is_light(all.colours[bar.series]) ? kInk : "#ffffff",
-                            .align = 'c'};
-      const double middle = (from + to) / 2.0;
-      canvas.text(figure.horizontal ? middle : along, figure.horizontal ? along : middle, text,
-                  style);
-      continue;
+    if (all_.figure.stacked) {
+      const double from = along(bar.foot), to = along(bar.head), length = std::abs(to - from);
+      const bool fits = all_.horizontal ? length > width + 6.0 && room > size
+                                        : length > size + 4.0 && room > width + 4.0;
+      const TextStyle style{.size = size, .colour = all_.paints[bar.series].on, .align = 'c'};
+      if (fits && bar.value != 0.0) put(0.5 * (from + to), across(bar), text, style);
+      return;
     }
     const bool negative = bar.value < 0.0;
     double end = bar.value;
     if (!negative && bar.high) end = std::max(end, *bar.high);
     if (negative && bar.low) end = std::min(end, *bar.low);
-    if (figure.horizontal && room > 0.8 * size) {
-      canvas.text(values.pixel(end) + (negative ? -5.0 : 5.0), along, text,
-                  {.size = size, .align = negative ? 'r' : 'l'});
-    } else if (!figure.horizontal && room > width - 8.0) {
-      canvas.text(along, values.pixel(end) + (negative ? 9.0 : -9.0), text,
-                  {.size = size, .align = 'c'});
+    if (all_.horizontal && room > 0.8 * size) {
+      put(along(end) + (negative ? -5.0 : 5.0), across(bar), text,
+          {.size = size, .align = negative ? 'r' : 'l'});
+    } else if (!all_.horizontal && room > width - 2.0) {
+      put(along(end) + (negative ? 9.0 : -9.0), across(bar), text, {.size = size, .align = 'c'});
     }
   }
-}
 
-void mark_missing(Canvas& canvas, const Figure& figure, const Bars& all, const Scale& categories,
-                  const Scale& values) {
-  if (figure.stacked) return;
-  const double foot = values.pixel(values.logarithmic ? values.low : std::max(0.0, values.low));
-  for (const Bar& place : all.missing) {
-    const double along = categories.pixel((place.begin + place.end) / 2.0);
-    const double room = std::abs(categories.pixel(place.end) - categories.pixel(place.begin));
-    if (room < (figure.horizontal ? 9.0 : 22.0)) continue;
-    canvas.text(figure.horizontal ? foot + 5.0 : along, figure.horizontal ? along : foot - 9.0,
-                "n/a",
-                {.size = kSmall - 1.5, .colour = kSoftInk, .align = figure.horizontal ? 'l' : 'c'});
+  void mark_missing(const Bar& bar) {
+    if (thickness(bar) < (all_.horizontal ? 9.0 : 22.0)) return;
+    const double foot = along(values_.logarithmic ? values_.low : 0.0);
+    put(foot + (all_.horizontal ? 5.0 : -9.0), across(bar), "n/a",
+        {.size = kSmall - 1.5, .colour = kSoft, .align = all_.horizontal ? 'l' : 'c'});
   }
-}
+
+  void put(double value, double category, const std::string& text, const TextStyle& style) {
+    svg_.text(all_.horizontal ? value : category, all_.horizontal ? category : value, text, style);
+  }
+
+  Svg& svg_;
+  const Bars& all_;
+  const Scale &categories_, &values_;
+};
 
 std::vector<Entry> legend_of(const Bars& all) {
   std::vector<Entry> legend;
-  for (std::size_t i = 0; i < all.series.size(); ++i) {
-    if (all.series.size() == 1 && all.series[i]->name.empty()) continue;
-    legend.push_back({all.series[i]->name, all.colours[i], false, 0, 1});
+  for (std::size_t i = 0; i < all.paints.size(); ++i) {
+    const Series& series = all.figure.series[i];
+    legend.push_back({.name = series.name,
+                      .paint = all.paints[i],
+                      .in_files = !series.hidden && !series.points.empty()});
   }
   return legend;
 }
 
-Drawing draw_horizontal(const Figure& figure, const Bars& all, Scale values,
-                        const std::vector<std::string>& notes) {
-  const double rows = static_cast<double>(all.categories);
+void draw_horizontal(Svg& svg, const Bars& all, Drawing& drawing) {
+  const double rows = static_cast<double>(std::max<std::size_t>(all.categories, 1));
   const double bars = static_cast<double>(all.side_by_side);
   const double height = std::clamp(rows * (bars * (bars > 1 ? 17.0 : 22.0) + 12.0), 90.0, 1500.0);
-  auto [canvas, body] = sheet_of(figure, legend_of(all), notes, height + 60.0);
+  drawing.height = height + 60.0;
   double left = 0.0;
   // Ends of names often tell them apart: two lines rather than half a name.
   std::vector<std::vector<std::string>> names;
-  for (const std::string& name : figure.x.categories) {
-    names.push_back(wrapped(name, 310.0, kSmall, 2));
+  for (const std::string& name : all.figure.x.categories) {
+    names.push_back(wrapped(name, 0.36 * kWidth, kSmall, 2));
     for (const std::string& line : names.back()) left = std::max(left, text_width(line, kSmall));
   }
-  const Box frame = frame_of(canvas, body, title_of(figure.y), "", left, 20.0);
-  Scale categories{rows, 0.0};  // the first one at the top
-  if (all.categories == 0) categories = {1.0, 0.0};
-  canvas.axes(frame, values, categories);
-  canvas.ticks('x', ticks_of(values, 8));
-  plot_bars(canvas, figure, all, categories, values);
+  Scale values = values_of(all), categories{rows, 0.0};  // the first one at the top
+  const Box frame = draw_frame(svg,
+                               {.height = drawing.height,
+                                .x = {title_of(all.figure.y), ticks_of(values, 8)},
+                                .y = {},
+                                .left = left},
+                               values, categories);
   for (std::size_t i = 0; i < names.size(); ++i) {
     double y = categories.pixel(static_cast<double>(i) + 0.5) -
                7.0 * (static_cast<double>(names[i].size()) - 1.0);
     for (const std::string& line : names[i]) {
-      canvas.text(frame.left - 8.0, y, line, {.size = kSmall, .align = 'r'});
+      svg.text(frame.left - 8.0, y, line, {.size = kSmall, .align = 'r'});
       y += 14.0;
     }
   }
-  write_values(canvas, figure, all, categories, values);
-  mark_missing(canvas, figure, all, categories, values);
-  return std::move(canvas).drawing();
+  BarPainter(svg, all, categories, values).draw();
 }
 
 // The names under the bars: in lines where they fit, else tilted.
@@ -294,42 +315,44 @@ Names names_of(const std::vector<std::string>& categories, double slot) {
   return names;
 }
 
-Drawing draw_upright(const Figure& figure, const Bars& all, Scale values,
-                     const std::vector<std::string>& notes) {
+void draw_upright(Svg& svg, const Bars& all, Drawing& drawing) {
   const double count = static_cast<double>(std::max<std::size_t>(all.categories, 1));
-  const Names names = names_of(figure.x.categories, 840.0 / count);
-  auto [canvas, body] = sheet_of(figure, legend_of(all), notes, kUprightHeight + names.height);
-  const auto ticks = ticks_of(values, 7);
-  const Box frame = frame_of(canvas, body, title_of(figure.x), title_of(figure.y), widest(ticks),
-                             names.height + 6.0);
-  Scale categories{0.0, count};
-  canvas.axes(frame, categories, values);
-  canvas.ticks('y', ticks);
-  plot_bars(canvas, figure, all, categories, values);
+  const Names names = names_of(all.figure.x.categories, kRoom / count);
+  drawing.height = kUprightHeight + names.height;
+  Scale values = values_of(all), categories{0.0, count};
+  const Box frame = draw_frame(svg,
+                               {.height = drawing.height,
+                                .x = {title_of(all.figure.x)},
+                                .y = {title_of(all.figure.y), ticks_of(values, 7)},
+                                .bottom = names.height + 6.0},
+                               categories, values);
   for (std::size_t i = 0; i < all.categories; ++i) {
     const double x = categories.pixel(static_cast<double>(i) + 0.5);
     for (std::size_t line = 0; line < names.lines[i].size(); ++line) {
       const double y = frame.bottom + 12.0 + 15.0 * static_cast<double>(line);
-      canvas.text(names.tilted ? x + 6.0 : x, y, names.lines[i][line],
-                  {.size = kSmall,
-                   .align = names.tilted ? 'r' : 'c',
-                   .rotate = names.tilted ? kTilt : 0.0});
+      svg.text(names.tilted ? x + 6.0 : x, y, names.lines[i][line],
+               {.size = kSmall,
+                .align = names.tilted ? 'r' : 'c',
+                .rotate = names.tilted ? kTilt : 0.0});
     }
   }
-  write_values(canvas, figure, all, categories, values);
-  mark_missing(canvas, figure, all, categories, values);
-  return std::move(canvas).drawing();
+  BarPainter(svg, all, categories, values).draw();
 }
 
 }  // namespace
 
 Drawing draw_bars(const Figure& figure, const Colours& colours) {
-  std::vector<std::string> notes;
-  const Bars all = bars_of(figure, shown_series(figure, notes), colours);
-  note_left_out(notes, all.left_out);
-  const Scale values = values_of(figure, all);
-  return figure.horizontal ? draw_horizontal(figure, all, values, notes)
-                           : draw_upright(figure, all, values, notes);
+  const Bars all = bars_of(figure, colours);
+  Drawing drawing{.legend = legend_of(all)};
+  note_left_out(drawing.notes, all.left_out);
+  Svg svg;
+  if (all.horizontal) {
+    draw_horizontal(svg, all, drawing);
+  } else {
+    draw_upright(svg, all, drawing);
+  }
+  drawing.elements = std::move(svg).text();
+  return drawing;
 }
 
 }  // namespace ridgeline::report::plot

@@ -4,26 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
+
+#include "report/plot/svg.h"
 
 namespace ridgeline::report::plot {
 namespace {
 
-// src/report/page/page.css has the same ones.
-constexpr std::array<const char*, 10> kPalette = {"#1f6fb5", "#d9600d", "#0a8f6c", "#b5489a",
-                                                  "#c08a00", "#4aa5d8", "#6750a8", "#8c5a3c",
-                                                  "#7f8c1f", "#6b7785"};
-
-struct Rgb {
-  double red, green, blue;
-};
-
-Rgb rgb_of(const std::string& text) {
-  const unsigned long value = std::stoul(text.substr(1), nullptr, 16);
-  return {static_cast<double>(value >> 16U & 0xffU), static_cast<double>(value >> 8U & 0xffU),
-          static_cast<double>(value & 0xffU)};
-}
+constexpr std::size_t kColours = 8;  // --c0 to --c7 of the page's style
 
 const std::string& key_of(const Series& series) {
   return series.group.empty() ? series.name : series.group;
@@ -31,17 +19,14 @@ const std::string& key_of(const Series& series) {
 
 // The names of a figure that have colours, each once.
 std::vector<std::string> keys_of(const Figure& figure) {
+  if (figure.kind == FigureKind::spans || figure.kind == FigureKind::diagram) {
+    return groups_of(figure);
+  }
   std::vector<std::string> keys;
-  const auto add = [&](const std::string& key) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-  };
-  if (figure.kind == FigureKind::spans) {
-    for (const Span& span : figure.spans) add(span.group);
-  } else if (figure.kind == FigureKind::diagram) {
-    for (const Node& node : figure.nodes) add(node.group);
-  } else {
-    for (const Series& series : figure.series) {
-      if (series.style != SeriesStyle::roof || !series.group.empty()) add(key_of(series));
+  for (const Series& series : figure.series) {
+    if (series.style == SeriesStyle::roof && series.group.empty()) continue;
+    if (std::find(keys.begin(), keys.end(), key_of(series)) == keys.end()) {
+      keys.push_back(key_of(series));
     }
   }
   return keys;
@@ -49,17 +34,17 @@ std::vector<std::string> keys_of(const Figure& figure) {
 
 }  // namespace
 
-std::string lighter(const std::string& colour, double share) {
-  const Rgb c = rgb_of(colour);
-  const auto byte = [share](double value) {
-    return static_cast<int>(std::lround(value + (255.0 - value) * share));
+std::vector<std::string> groups_of(const Figure& figure) {
+  std::vector<std::string> groups;
+  const auto add = [&](const std::string& group) {
+    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
   };
-  return fmt::format("#{:02x}{:02x}{:02x}", byte(c.red), byte(c.green), byte(c.blue));
-}
-
-bool is_light(const std::string& colour) {
-  const Rgb c = rgb_of(colour);
-  return 0.299 * c.red + 0.587 * c.green + 0.114 * c.blue > 140.0;
+  if (figure.kind == FigureKind::spans) {
+    for (const Span& span : figure.spans) add(span.group);
+  } else {
+    for (const Node& node : figure.nodes) add(node.group);
+  }
+  return groups;
 }
 
 Colours::Colours(std::span<const Figure* const> figures) {
@@ -73,40 +58,43 @@ Colours::Colours(std::span<const Figure* const> figures) {
     }
   }
   for (const std::string& key : order) {
-    std::array<int, kPalette.size()> used = {};
+    std::array<int, kColours> used = {};
     for (const std::string& other : beside[key]) {
       const auto known = known_.find(other);
-      if (known == known_.end()) continue;
-      const auto* place = std::find(kPalette.begin(), kPalette.end(), known->second);
-      ++used[static_cast<std::size_t>(place - kPalette.begin())];
+      if (known != known_.end()) ++used[known->second];
     }
-    const auto* least = std::min_element(used.begin(), used.end());
-    known_[key] = kPalette[static_cast<std::size_t>(least - used.begin())];
+    known_[key] =
+        static_cast<std::size_t>(std::min_element(used.begin(), used.end()) - used.begin());
   }
 }
 
-const std::string& Colours::of(const std::string& name) const {
-  static const std::string first = kPalette[0];
+std::size_t Colours::index(const std::string& name) const {
   const auto known = known_.find(name);
-  return known == known_.end() ? first : known->second;
+  return known == known_.end() ? 0 : known->second;
 }
 
-std::vector<std::string> Colours::of(const std::vector<const Series*>& series) const {
-  constexpr std::array<double, 5> kPaler = {0.0, 0.38, 0.6, 0.2, 0.5};
-  std::map<std::string, std::vector<std::string>> names;  // that have a colour
-  std::vector<std::string> colours;
-  for (const Series* each : series) {
-    if (each->style == SeriesStyle::roof && each->group.empty()) {
-      colours.emplace_back(kRoof);
-      continue;
+std::string Colours::of(const std::string& name) const {
+  return fmt::format("var(--c{})", index(name));
+}
+
+std::string Colours::on(const std::string& name) const {
+  return fmt::format("var(--on-c{})", index(name));
+}
+
+std::vector<Paint> Colours::of(const std::vector<Series>& series) const {
+  constexpr std::array<double, 5> kShades = {1.0, 0.62, 0.4, 0.8, 0.5};
+  std::map<std::string, std::size_t> sharing;
+  std::vector<Paint> paints;
+  for (const Series& each : series) {
+    const bool grey = each.style == SeriesStyle::roof && each.group.empty();
+    Paint paint{grey ? kRoof : of(key_of(each)), 1.0, on(key_of(each))};
+    if (each.style != SeriesStyle::roof) {
+      paint.shade = kShades[sharing[paint.colour]++ % kShades.size()];
+      if (paint.shade < 0.7) paint.on = kInk;
     }
-    std::vector<std::string>& sharing = names[of(key_of(*each))];
-    auto place = std::find(sharing.begin(), sharing.end(), key_of(*each));
-    if (place == sharing.end()) place = sharing.insert(place, key_of(*each));
-    const auto turn = static_cast<std::size_t>(place - sharing.begin());
-    colours.push_back(lighter(of(key_of(*each)), kPaler[turn % kPaler.size()]));
+    paints.push_back(std::move(paint));
   }
-  return colours;
+  return paints;
 }
 
 }  // namespace ridgeline::report::plot

@@ -1,7 +1,7 @@
 #pragma once
 
-// The colours of figures, as the page has them on white: people who see fewer colours can tell them
-// apart (after Okabe and Ito). A name has one colour in all figures of a report.
+// The colours of figures: people who see fewer colours can tell them apart. A name has one colour
+// in all figures of a report.
 
 #include <map>
 #include <span>
@@ -12,31 +12,31 @@
 
 namespace ridgeline::report::plot {
 
-inline constexpr const char* kInk = "#222222";      // text
-inline constexpr const char* kSoftInk = "#5f6368";  // text beside the point: notes, details
-inline constexpr const char* kFrame = "#8a8f98";    // axes
-inline constexpr const char* kGrid = "#e6e8eb";
-inline constexpr const char* kRoof = "#6b7785";  // roofs of no group
-
-// Between the colour and white: 0 is the colour, 1 is white.
-[[nodiscard]] std::string lighter(const std::string& colour, double share);
-
-// Whether black text is easier to read on it than white.
-[[nodiscard]] bool is_light(const std::string& colour);
+struct Paint {
+  std::string colour;
+  double shade = 1.0;   // opacity: tells those of one colour apart
+  std::string on = {};  // text on it
+};
 
 class Colours {
  public:
   // Each name takes the colour that fewest of the names beside it have, in the order of the
-  // figures: the rule of the page.
+  // figures.
   explicit Colours(std::span<const Figure* const> figures);
 
-  [[nodiscard]] const std::string& of(const std::string& name) const;
-  // One a series: of its group, or of its own. Those that share one for lack of more get lighter,
-  // unless they share it on purpose.
-  [[nodiscard]] std::vector<std::string> of(const std::vector<const Series*>& series) const;
+  // "var(--c3)", and the colour of text on it.
+  [[nodiscard]] std::string of(const std::string& name) const;
+  [[nodiscard]] std::string on(const std::string& name) const;
+  // One a series: of its group, or of its own.
+  [[nodiscard]] std::vector<Paint> of(const std::vector<Series>& series) const;
 
  private:
-  std::map<std::string, std::string> known_;
+  [[nodiscard]] std::size_t index(const std::string& name) const;
+
+  std::map<std::string, std::size_t> known_;
 };
+
+// The groups of a figure's spans, or of its boxes, in the order of the legend.
+[[nodiscard]] std::vector<std::string> groups_of(const Figure& figure);
 
 }  // namespace ridgeline::report::plot

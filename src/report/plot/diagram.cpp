@@ -5,19 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "report/plot/draw.h"
 #include "report/plot/network.h"
-#include "report/plot/sheet.h"
 #include "report/plot/text_size.h"
 
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr std::size_t kMostBoxes = 96;
 constexpr double kBoxHeight = 36.0, kPitch = 52.0, kLaneGap = 14.0, kTrack = 9.0;
 constexpr double kTitleSize = 12.0, kDetailSize = 10.0;
-constexpr double kShape = 1.55;  // width over height that pages like
+constexpr double kLeastShape = 0.5;  // width over height of large networks
 
 struct Layout {
   std::size_t rows = 1;                     // of each column
@@ -62,21 +62,19 @@ Layout layout_of(const Network& network) {
   for (const std::size_t depth : layout.depth) {
     layout.lane.push_back(layout.lanes_of_depth[depth]++);
   }
-  double best = 1e300;
-  std::size_t chosen = 1;
-  for (std::size_t columns = 1; columns <= 8 && columns <= deepest + 1; ++columns) {
+  // As many columns as the page is wide, and more where they would become too long.
+  std::size_t chosen = deepest + 1;
+  for (std::size_t columns = 2; columns <= deepest + 1; ++columns) {
     const std::size_t rows = (deepest + columns) / columns;
     cut_into_columns(layout, rows);
     double width = 0.0;
     for (std::size_t i = 0; i < layout.lanes_of_column.size(); ++i) {
       width += column_width(layout, i) + 40.0;
     }
-    const double shape = width / (kPitch * static_cast<double>(rows));
-    const double penalty = std::abs(std::log(shape / kShape));
-    if (penalty < best) {
-      best = penalty;
-      chosen = rows;
-    }
+    const double height = kPitch * static_cast<double>(chosen);
+    if (width > kWidth && kWidth > kLeastShape * height) break;
+    chosen = rows;
+    if (width > kWidth && width > kLeastShape * kPitch * static_cast<double>(rows)) break;
   }
   cut_into_columns(layout, chosen);
   return layout;
@@ -149,9 +147,8 @@ std::vector<Way> ways_of(const Network& network, const Layout& layout,
 
 class DiagramPainter {
  public:
-  DiagramPainter(Canvas& canvas, const Layout& layout, const std::vector<Gutter>& gutters,
-                 double left, double top)
-      : canvas_(canvas), layout_(layout), top_(top) {
+  DiagramPainter(Svg& svg, const Layout& layout, const std::vector<Gutter>& gutters, double left)
+      : svg_(svg), layout_(layout) {
     for (std::size_t i = 0; i < layout.lanes_of_column.size(); ++i) {
       columns_.push_back(left);
       left += column_width(layout, i);
@@ -160,62 +157,78 @@ class DiagramPainter {
     }
   }
 
+  // `share`: of the heaviest box.
   void box(std::size_t index, const Node& node, const std::string& colour, double share) {
-    const double left = left_of(index), y = top_ + row_top(layout_.row(index));
-    canvas_.box({left, y, left + layout_.box, y + kBoxHeight}, lighter(colour, 0.82), colour);
+    const double left = left_of(index), y = row_top(layout_.row(index));
+    const double right = left + layout_.box, bottom = y + kBoxHeight;
+    svg_.box({left, y, right, bottom},
+             fmt::format(R"(rx="3" stroke="{}" {})", colour, filled(kPaper)));
+    svg_.box({left, y, right, bottom}, R"(rx="3" )" + filled(colour, 0.12));
     if (share > 0.0) {
-      canvas_.box({left + 1.0, y + kBoxHeight - 5.0, left + 1.0 + share * (layout_.box - 2.0),
-                   y + kBoxHeight - 1.0},
-                  colour);
+      svg_.box({left + 1.0, bottom - 5.0, left + 1.0 + share * (layout_.box - 2.0), bottom - 1.0},
+               filled(colour));
     }
     const double middle = left + 0.5 * layout_.box, room = layout_.box - 8.0;
-    const bool two = !node.detail.empty();
-    canvas_.text(middle, y + (two ? 11.0 : 0.45 * kBoxHeight),
-                 shortened(node.title, room, kTitleSize), {.size = kTitleSize, .align = 'c'});
-    canvas_.text(middle, y + 24.0, shortened(node.detail, room, kDetailSize),
-                 {.size = kDetailSize, .colour = kSoftInk, .align = 'c'});
+    svg_.text(middle, y + (node.detail.empty() ? 0.45 * kBoxHeight : 11.0),
+              shortened(node.title, room, kTitleSize), {.size = kTitleSize, .align = 'c'});
+    svg_.text(middle, y + 24.0, shortened(node.detail, room, kDetailSize),
+              {.size = kDetailSize, .colour = kSoft, .align = 'c'});
   }
 
   void arrow(const Way& way) {
+    std::string d;
+    for (const auto& [x, y] : points_of(way)) {
+      d += fmt::format("{}{} {}", d.empty() ? 'M' : 'L', px(x), px(y));
+    }
+    // Its head: into the top of a box, or into its side.
+    const auto& [x, y] = points_of(way).back();
+    if (!way.to_side) {
+      d += fmt::format("M{} {}l3 6l3-6", px(x - 3.0), px(y - 6.0));
+    } else {
+      const double away = same_column(way) ? 6.0 : -6.0;
+      d += fmt::format("M{} {}l{} 3l{} 3", px(x + away), px(y - 3.0), px(-away), px(away));
+    }
+    svg_.path(d, fmt::format(R"(class="edge" data-from="{}" data-to="{}" {})", way.from, way.to,
+                             stroked(kSoft, 1.2)));
+  }
+
+ private:
+  using Points = std::vector<std::pair<double, double>>;
+
+  [[nodiscard]] bool same_column(const Way& way) const {
+    return layout_.column(way.from) == layout_.column(way.to);
+  }
+
+  [[nodiscard]] Points points_of(const Way& way) const {
     const double from_x = left_of(way.from) + 0.5 * layout_.box;
     const double to_x = left_of(way.to) + 0.5 * layout_.box;
     const double from_y = row_top(layout_.row(way.from)) + kBoxHeight;
     const double to_y = row_top(layout_.row(way.to));
-    std::vector<std::pair<double, double>> points;
     if (way.straight) {
       const double between = 0.5 * (from_y + to_y);
-      points = {{from_x, from_y}, {from_x, between}, {to_x, between}, {to_x, to_y}};
+      return {{from_x, from_y}, {from_x, between}, {to_x, between}, {to_x, to_y}};
+    }
+    Points points;
+    const double first = gutters_[way.gutter] + 11.0 + kTrack * static_cast<double>(way.track);
+    const double last =
+        gutters_[way.last_gutter] + 11.0 + kTrack * static_cast<double>(way.last_track);
+    if (!way.from_side) points.emplace_back(from_x, from_y);
+    points.emplace_back(way.from_side ? left_of(way.from) + layout_.box : from_x, way.out);
+    points.emplace_back(first, way.out);
+    if (first != last) {
+      points.emplace_back(first, 2.0);
+      points.emplace_back(last, 2.0);
+    }
+    points.emplace_back(last, way.in);
+    if (way.to_side) {
+      points.emplace_back(left_of(way.to) + (same_column(way) ? layout_.box : 0.0), way.in);
     } else {
-      const double first = gutters_[way.gutter] + 11.0 + kTrack * static_cast<double>(way.track);
-      const double last =
-          gutters_[way.last_gutter] + 11.0 + kTrack * static_cast<double>(way.last_track);
-      if (!way.from_side) points.emplace_back(from_x, from_y);
-      points.emplace_back(way.from_side ? left_of(way.from) + layout_.box : from_x, way.out);
-      points.emplace_back(first, way.out);
-      if (first != last) {
-        points.emplace_back(first, 0.0);
-        points.emplace_back(last, 0.0);
-      }
-      points.emplace_back(last, way.in);
-      if (way.to_side) {
-        const bool same = layout_.column(way.from) == layout_.column(way.to);
-        points.emplace_back(left_of(way.to) + (same ? layout_.box : 0.0), way.in);
-      } else {
-        points.emplace_back(to_x, way.in);
-        points.emplace_back(to_x, to_y);
-      }
+      points.emplace_back(to_x, way.in);
+      points.emplace_back(to_x, to_y);
     }
-    for (std::size_t i = 1; i < points.size(); ++i) {
-      const auto& [x1, y1] = points[i - 1];
-      const auto& [x2, y2] = points[i];
-      const bool last = i + 1 == points.size();
-      if (x1 == x2 && y1 == y2 && !last) continue;
-      canvas_.line(x1, top_ + y1, x2, top_ + y2,
-                   {.colour = kSoftInk, .width = 1.2, .dash = 1, .arrow = last, .behind = true});
-    }
+    return points;
   }
 
- private:
   [[nodiscard]] double left_of(std::size_t node) const {
     const std::size_t column = layout_.column(node);
     // Rows with fewer boxes than their column stand in its middle.
@@ -225,24 +238,70 @@ class DiagramPainter {
     return left + static_cast<double>(layout_.lane[node]) * (layout_.box + kLaneGap);
   }
 
-  Canvas& canvas_;
+  Svg& svg_;
   const Layout& layout_;
-  double top_;
   std::vector<double> columns_, gutters_;  // their left sides
 };
 
 }  // namespace
 
-Drawing draw_diagram(const Figure& figure, const Colours& colours) {
-  const Network whole = network_of(figure);
-  const Network network = condensed(whole, kMostBoxes);
-  std::vector<std::string> notes;
-  if (network.nodes.size() < whole.nodes.size()) {
-    notes.push_back(fmt::format(
-        "{} operations in {} boxes: those of one block are drawn together, in the colour of the "
-        "heaviest.",
-        whole.nodes.size(), network.nodes.size()));
+Network network_of(const Figure& figure) {
+  Network network{figure.nodes, {}};
+  std::map<std::string, std::size_t> index;
+  for (std::size_t i = 0; i < figure.nodes.size(); ++i) index.emplace(figure.nodes[i].id, i);
+  std::set<std::pair<std::size_t, std::size_t>> known;
+  for (const Edge& edge : figure.edges) {
+    const auto from = index.find(edge.from), to = index.find(edge.to);
+    if (from == index.end() || to == index.end() || from == to) continue;
+    if (known.emplace(from->second, to->second).second) {
+      network.edges.emplace_back(from->second, to->second);
+    }
   }
+  return network;
+}
+
+std::vector<std::size_t> depths_of(const Network& network) {
+  const std::size_t count = network.nodes.size();
+  std::vector<std::vector<std::size_t>> next(count);
+  std::vector<std::size_t> waits(count, 0), depths(count, 0);
+  for (const auto& [from, to] : network.edges) {
+    next[from].push_back(to);
+    ++waits[to];
+  }
+  std::vector<std::size_t> ready;
+  std::vector<bool> seen(count, false);
+  for (std::size_t done = 0; done < count;) {
+    if (ready.empty()) {
+      // At first the inputs; later, if ever, the first node of a circle.
+      const bool circle = done > 0;
+      for (std::size_t i = 0; i < count && (!circle || ready.empty()); ++i) {
+        if (!seen[i] && (waits[i] == 0 || circle)) {
+          ready.push_back(i);
+          seen[i] = true;
+        }
+      }
+      if (ready.empty()) {
+        ready.push_back(0);
+        seen[0] = true;
+      }
+    }
+    const std::size_t node = ready.back();
+    ready.pop_back();
+    ++done;
+    for (const std::size_t after : next[node]) {
+      if (seen[after]) continue;
+      depths[after] = std::max(depths[after], depths[node] + 1);
+      if (--waits[after] == 0) {
+        ready.push_back(after);
+        seen[after] = true;
+      }
+    }
+  }
+  return depths;
+}
+
+Drawing draw_diagram(const Figure& figure, const Colours& colours) {
+  const Network network = network_of(figure);
   const Layout layout = layout_of(network);
   std::vector<Gutter> gutters(layout.lanes_of_column.size());
   const std::vector<Way> ways = ways_of(network, layout, gutters);
@@ -250,26 +309,29 @@ Drawing draw_diagram(const Figure& figure, const Colours& colours) {
   for (std::size_t i = 0; i < gutters.size(); ++i) {
     width += column_width(layout, i) + gutters[i].width();
   }
-  std::vector<Entry> legend;
   for (const Node& node : network.nodes) {
     if (std::isfinite(node.weight)) heaviest = std::max(heaviest, node.weight);
-    const bool known = std::any_of(legend.begin(), legend.end(),
-                                   [&](const Entry& entry) { return entry.name == node.group; });
-    if (!known) legend.push_back({node.group, colours.of(node.group), false, 0, 1});
   }
-  const double sheet_width = std::max(640.0, width + 2.0 * kMargin);
-  auto [canvas, body] =
-      sheet_of(figure, legend, notes, kPitch * static_cast<double>(layout.rows) + 8.0, sheet_width);
-  canvas.no_axes();
-  DiagramPainter painter(canvas, layout, gutters, 0.5 * (sheet_width - width) + 8.0, body.top);
+  const std::vector<std::string> groups = groups_of(figure);
+  Drawing drawing{.width = std::max(640.0, width),
+                  .height = kPitch * static_cast<double>(layout.rows) + 8.0};
+  for (const std::string& group : groups) {
+    drawing.legend.push_back({.name = group, .paint = {colours.of(group)}});
+  }
+  Svg svg;
+  DiagramPainter painter(svg, layout, gutters, 0.5 * (drawing.width - width) + 8.0);
   for (const Way& way : ways) painter.arrow(way);
   for (std::size_t i = 0; i < network.nodes.size(); ++i) {
     const Node& node = network.nodes[i];
-    painter.box(
-        i, node, colours.of(node.group),
-        heaviest > 0.0 && std::isfinite(node.weight) ? std::max(0.0, node.weight) / heaviest : 0.0);
+    const auto group = std::find(groups.begin(), groups.end(), node.group) - groups.begin();
+    const bool weighs = heaviest > 0.0 && std::isfinite(node.weight);
+    svg.open(fmt::format(R"(class="node" data-series="{}" data-node="{}")", group, i));
+    painter.box(i, node, colours.of(node.group),
+                weighs ? std::max(0.0, node.weight) / heaviest : 0.0);
+    svg.close();
   }
-  return std::move(canvas).drawing();
+  drawing.elements = std::move(svg).text();
+  return drawing;
 }
 
 }  // namespace ridgeline::report::plot

@@ -1,10 +1,34 @@
 #pragma once
 
-// Figures as commands for gnuplot, one function for each kind.
+// A figure laid out: one drawing serves the page, where a script adds pointing at values and
+// hiding series, and the files.
 
-#include "report/plot/canvas.h"
+#include "report/figure.h"
+#include "report/plot/colours.h"
+#include "report/plot/scale.h"
+#include "report/plot/svg.h"
 
 namespace ridgeline::report::plot {
+
+inline constexpr double kWidth = 800.0;  // of most drawings
+
+// A sample of the legend: a line, a mark, both, or else a box.
+struct Entry {
+  std::string name;
+  Paint paint;
+  bool line = false;
+  int marker = -1;  // none
+  int dash = 0;
+  bool in_files = true;  // roofs are named along themselves, and what is hidden is not there
+};
+
+struct Drawing {
+  double width = kWidth, height = 0.0;
+  std::string elements = {};
+  std::string data = {};                // attributes that the page's script reads
+  std::vector<Entry> legend = {};       // of all series, or of all groups
+  std::vector<std::string> notes = {};  // beside the figure's own
+};
 
 [[nodiscard]] Drawing draw_xy(const Figure& figure, const Colours& colours);
 [[nodiscard]] Drawing draw_bars(const Figure& figure, const Colours& colours);
@@ -14,12 +38,13 @@ namespace ridgeline::report::plot {
 
 [[nodiscard]] Drawing draw(const Figure& figure, const Colours& colours);
 
-// Those that a picture shows: not the hidden ones, unless all are hidden; without points, none.
-// What is left out is told in `notes`.
-[[nodiscard]] std::vector<const Series*> shown_series(const Figure& figure,
-                                                      std::vector<std::string>& notes);
+// The row of each span of a timeline, from the top; nothing for one that cannot be drawn.
+[[nodiscard]] std::vector<std::optional<std::size_t>> span_rows(const Figure& figure);
 
-// "3 values of zero or below have no place on the logarithmic axis." Nothing for none.
-void note_left_out(std::vector<std::string>& notes, std::size_t count);
+// The drawing as the page has it: without title, legend and notes, which are text there, and with
+// the samples of the legend behind it.
+[[nodiscard]] std::string page_drawing(const Figure& figure, const Drawing& drawing);
+// The drawing as a file: with all of them, in light colours.
+[[nodiscard]] std::string svg_file(const Figure& figure, const Drawing& drawing);
 
 }  // namespace ridgeline::report::plot

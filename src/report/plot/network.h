@@ -1,7 +1,6 @@
 #pragma once
 
-// A network as boxes with places: which row each stands in, and which go together where there are
-// too many to draw.
+// A network as boxes with places: which row each stands in.
 
 #include <string>
 #include <utility>
@@ -17,10 +16,6 @@ struct Network {
 };
 
 [[nodiscard]] Network network_of(const Figure& figure);
-
-// One box for all nodes of a layer, block or stage (by the parts of their ids) where there are more
-// than `most`; where the names do not help, for neighbours.
-[[nodiscard]] Network condensed(const Network& network, std::size_t most);
 
 // The longest way from an input to each node. Circles, which no network has, are cut.
 [[nodiscard]] std::vector<std::size_t> depths_of(const Network& network);

@@ -39,7 +39,7 @@ bool Places::is_free(const Box& box) const {
   });
 }
 
-bool Places::label(Canvas& canvas, double x, double y, double radius, const std::string& text,
+bool Places::label(Svg& svg, double x, double y, double radius, const std::string& text,
                    const TextStyle& style) {
   // Near by; further away with a line to it that crosses nothing; then with any line.
   struct Try {
@@ -71,11 +71,11 @@ bool Places::label(Canvas& canvas, double x, double y, double radius, const std:
       take(box);
       TextStyle placed = style;
       placed.align = 'l';
-      canvas.text(box.left, middle_y, text, placed);
+      svg.text(box.left, middle_y, text, placed);
       if (far) {
         for (const Box& part : line) take(part);
-        canvas.line(x + side.x * start, y + side.y * start, x + side.x * end, y + side.y * end,
-                    {.colour = lighter(style.colour, 0.4), .width = 0.7});
+        svg.line(x + side.x * start, y + side.y * start, x + side.x * end, y + side.y * end,
+                 stroked(style.colour, 0.7, 0.6));
       }
       return true;
     }
@@ -83,7 +83,7 @@ bool Places::label(Canvas& canvas, double x, double y, double radius, const std:
   return false;
 }
 
-bool Places::label_along(Canvas& canvas, double x1, double y1, double x2, double y2,
+bool Places::label_along(Svg& svg, double x1, double y1, double x2, double y2,
                          const std::string& text, TextStyle style) {
   if (x2 < x1) {
     std::swap(x1, x2);
@@ -106,7 +106,7 @@ bool Places::label_along(Canvas& canvas, double x1, double y1, double x2, double
     }
     for (const Box& box : boxes) take(box);
     style.rotate = -std::atan2(dy, dx) * 180.0 / std::numbers::pi;
-    canvas.text(left, top, text, style);
+    svg.text(left, top, text, style);
     return true;
   }
   return false;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/plot/canvas.h"
+#include "report/plot/svg.h"
 
 namespace ridgeline::report::plot {
 
@@ -20,11 +20,11 @@ class Places {
 
   // Draws the text beside a point of the radius, on the first side that is free, further away with
   // a thin line to it; false: no place is free.
-  bool label(Canvas& canvas, double x, double y, double radius, const std::string& text,
+  bool label(Svg& svg, double x, double y, double radius, const std::string& text,
              const TextStyle& style);
   // Draws the text along a line, above it, at the first of some places that is free.
-  bool label_along(Canvas& canvas, double x1, double y1, double x2, double y2,
-                   const std::string& text, TextStyle style);
+  bool label_along(Svg& svg, double x1, double y1, double x2, double y2, const std::string& text,
+                   TextStyle style);
 
  private:
   Box within_;

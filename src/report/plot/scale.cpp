@@ -86,11 +86,6 @@ double Scale::pixel(double value) const {
   return from + share * (to - from);
 }
 
-double Scale::moved(double value, double pixels) const {
-  const double share = pixels / (to - from);
-  return logarithmic ? value * std::pow(high / low, share) : value + share * (high - low);
-}
-
 bool Scale::takes(double value) const {
   return std::isfinite(value) && (!logarithmic || value > 0.0);
 }
@@ -135,6 +130,17 @@ Scale scale_of(const Axis& axis, const Range& range, bool from_zero) {
 
 std::vector<Tick> ticks_of(const Scale& scale, int wanted) {
   return scale.logarithmic ? logarithmic_ticks(scale, wanted) : linear_ticks(scale, wanted);
+}
+
+std::vector<Tick> ticks_of(const Scale& scale, int wanted, const std::set<double>& values) {
+  const bool powers = scale.logarithmic && values.size() > 1 && values.size() <= 12 &&
+                      std::all_of(values.begin(), values.end(), [](double value) {
+                        return value >= 1.0 && std::log2(value) == std::floor(std::log2(value));
+                      });
+  if (!powers) return ticks_of(scale, wanted);
+  std::vector<Tick> ticks;
+  for (const double value : values) ticks.push_back({value, label_of(value)});
+  return ticks;
 }
 
 std::string title_of(const Axis& axis) {

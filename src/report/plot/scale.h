@@ -2,6 +2,7 @@
 
 // From values to pixels, and the marks along an axis.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,6 @@ struct Scale {
   double from = 0.0, to = 1.0;  // pixels that they stand at
 
   [[nodiscard]] double pixel(double value) const;
-  // The value that stands so many pixels further on.
-  [[nodiscard]] double moved(double value, double pixels) const;
   // Whether a value can stand on it at all.
   [[nodiscard]] bool takes(double value) const;
 };
@@ -42,6 +41,11 @@ struct Tick {
 };
 // About `wanted` labels at round numbers.
 [[nodiscard]] std::vector<Tick> ticks_of(const Scale& scale, int wanted);
+
+// The same at the values themselves, where they are some powers of two on a logarithmic axis, as
+// batches are.
+[[nodiscard]] std::vector<Tick> ticks_of(const Scale& scale, int wanted,
+                                         const std::set<double>& values);
 
 // "throughput (img/s)"
 [[nodiscard]] std::string title_of(const Axis& axis);

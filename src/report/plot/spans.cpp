@@ -5,94 +5,99 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/plot/draw.h"
-#include "report/plot/sheet.h"
+#include "report/plot/frame.h"
 #include "report/plot/text_size.h"
 
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr double kLane = 30.0;
+constexpr double kLane = 30.0, kNameSize = 10.0, kTrackNames = 180.0, kLeastNamed = 30.0;
 
 // Spans of a track that overlap lie on lanes of their own.
 struct Track {
   std::string name;
-  std::vector<double> lanes;                               // until when each is taken
-  std::vector<std::pair<const Span*, std::size_t>> spans;  // with their lanes
+  std::vector<double> lanes = {};         // until when each is taken
+  std::vector<std::size_t> spans = {};    // by their begins
+  std::vector<std::size_t> lane_of = {};  // of each of them
 };
 
 std::vector<Track> tracks_of(const Figure& figure) {
   std::vector<Track> tracks;
-  for (const Span& span : figure.spans) {
+  for (std::size_t i = 0; i < figure.spans.size(); ++i) {
+    const Span& span = figure.spans[i];
     if (!std::isfinite(span.begin) || !std::isfinite(span.end)) continue;
     auto track = std::find_if(tracks.begin(), tracks.end(),
                               [&](const Track& each) { return each.name == span.track; });
-    if (track == tracks.end()) track = tracks.insert(track, {span.track, {}, {}});
-    track->spans.emplace_back(&span, 0);
+    if (track == tracks.end()) track = tracks.insert(track, {span.track});
+    track->spans.push_back(i);
   }
   for (Track& track : tracks) {
-    std::stable_sort(track.spans.begin(), track.spans.end(),
-                     [](const auto& a, const auto& b) { return a.first->begin < b.first->begin; });
-    for (auto& [span, lane] : track.spans) {
+    // Longer ones first: what they contain goes below them.
+    std::stable_sort(track.spans.begin(), track.spans.end(), [&](std::size_t a, std::size_t b) {
+      const Span &first = figure.spans[a], &second = figure.spans[b];
+      return std::pair(first.begin, -first.end) < std::pair(second.begin, -second.end);
+    });
+    for (const std::size_t index : track.spans) {
+      const Span& span = figure.spans[index];
       // Clocks may disagree by a rounding.
-      const double begin = span->begin + 1e-9 * std::abs(span->begin);
-      lane = static_cast<std::size_t>(std::find_if(track.lanes.begin(), track.lanes.end(),
-                                                   [&](double until) { return until <= begin; }) -
-                                      track.lanes.begin());
+      const double begin = span.begin + 1e-9 * std::abs(span.begin);
+      const auto lane =
+          static_cast<std::size_t>(std::find_if(track.lanes.begin(), track.lanes.end(),
+                                                [&](double until) { return until <= begin; }) -
+                                   track.lanes.begin());
       if (lane == track.lanes.size()) track.lanes.push_back(0.0);
-      track.lanes[lane] = std::max(span->begin, span->end);
+      track.lanes[lane] = std::max(span.begin, span.end);
+      track.lane_of.push_back(lane);
     }
   }
   return tracks;
 }
 
-// Neighbours are told apart by a white border, which would hide what is narrower than itself.
-void plot_boxes(Canvas& canvas, const std::vector<std::vector<double>>& boxes,
-                const std::string& colour, const Scale& x) {
-  std::vector<std::vector<double>> narrow, wide;
-  for (const std::vector<double>& box : boxes) {
-    (x.pixel(box[3]) - x.pixel(box[2]) < 3.0 ? narrow : wide).push_back(box);
+// The middles of all rows, in lanes from the top: tracks have some air between them.
+struct Rows {
+  std::vector<double> middle;
+  std::vector<std::size_t> first;  // of each track
+  double lanes = 0.0;
+};
+Rows rows_of(const std::vector<Track>& tracks) {
+  Rows rows;
+  for (const Track& track : tracks) {
+    rows.first.push_back(rows.middle.size());
+    for (std::size_t lane = 0; lane < track.lanes.size(); ++lane) {
+      rows.middle.push_back(rows.lanes + static_cast<double>(lane) + 0.5);
+    }
+    rows.lanes += static_cast<double>(track.lanes.size()) + 0.25;
   }
-  if (!narrow.empty()) {
-    canvas.plot(canvas.data(narrow),
-                fmt::format("using 1:2:3:4:5:6 with boxxyerror fc rgb '{0}' fs "
-                            "solid 1 border lc rgb '{0}' lw 0.3",
-                            colour));
-  }
-  if (!wide.empty()) {
-    canvas.plot(canvas.data(wide), fmt::format("using 1:2:3:4:5:6 with boxxyerror fc rgb '{}' fs "
-                                               "solid 1 border lc rgb '#ffffff' lw 0.5",
-                                               colour));
-  }
+  if (rows.lanes == 0.0) rows.lanes = 1.0;
+  return rows;
 }
 
-}  // namespace
+// All spans of a group as one path. Neighbours are told apart by a gap, and those that nobody could
+// tell apart are drawn once.
+struct GroupPath {
+  std::string d;
+  std::size_t spans = 0;
+  std::vector<double> until = {};  // by rows, in pixels
 
-Drawing draw_spans(const Figure& figure, const Colours& colours) {
-  const std::vector<Track> tracks = tracks_of(figure);
-  Range times;
-  double lanes = 0.0, left = 0.0;
-  std::vector<Entry> legend;
-  std::map<std::string, std::vector<std::vector<double>>> boxes;
-  for (const Track& track : tracks) {
-    left = std::max(left, text_width(shortened(track.name, 180.0, kSmall), kSmall));
-    for (const auto& [span, lane] : track.spans) {
-      times.add(span->begin);
-      times.add(span->end);
-      if (!boxes.contains(span->group)) {
-        legend.push_back({span->group, colours.of(span->group), false, 0, 1});
-      }
-      const double top = lanes + static_cast<double>(lane);
-      boxes[span->group].push_back(
-          {span->begin, top + 0.5, span->begin, span->end, top + 0.08, top + 0.92});
-    }
-    lanes += static_cast<double>(track.lanes.size()) + 0.25;
+  void add(std::size_t row, double left, double right, const Box& lane) {
+    ++spans;
+    if (until.size() <= row) until.resize(row + 1, -1e9);
+    if (right - until[row] < 0.4) return;
+    const double width = std::max(0.8, right - left > 4.0 ? right - left - 0.6 : right - left);
+    d += fmt::format("M{} {}h{}V{}h-{}z", px(left), px(lane.top), px(width), px(lane.bottom),
+                     px(width));
+    until[row] = std::max(right, left + 0.8);
   }
-  if (lanes == 0.0) lanes = 1.0;
+};
 
-  const double lane_height = std::clamp(900.0 / lanes, 12.0, kLane);
-  auto [canvas, body] = sheet_of(figure, legend, {}, lane_height * lanes + 56.0);
-  const Box frame = frame_of(canvas, body, title_of(figure.x), "", left, 20.0);
+Scale times_of(const Figure& figure, const std::vector<Track>& tracks) {
+  Range times;
+  for (const Track& track : tracks) {
+    for (const std::size_t index : track.spans) {
+      times.add(figure.spans[index].begin);
+      times.add(figure.spans[index].end);
+    }
+  }
   Axis axis = figure.x;
   axis.logarithmic = false;
   Scale x = scale_of(axis, times, false);
@@ -100,28 +105,106 @@ Drawing draw_spans(const Figure& figure, const Colours& colours) {
     x.low = figure.x.low.value_or(times.low());
     x.high = figure.x.high.value_or(times.high());
   }
-  Scale y{lanes, 0.0};
-  canvas.axes(frame, x, y);
-  canvas.ticks('x', ticks_of(x, 9));
-  for (const Entry& entry : legend) plot_boxes(canvas, boxes[entry.name], entry.colour, x);
+  return x;
+}
 
-  double top = 0.0;
-  for (const Track& track : tracks) {
-    const double size = static_cast<double>(track.lanes.size());
-    canvas.text(frame.left - 8.0, y.pixel(top + size / 2.0), shortened(track.name, 180.0, kSmall),
-                {.size = kSmall, .align = 'r'});
-    for (const auto& [span, lane] : track.spans) {
-      const double from = std::max(x.pixel(span->begin), frame.left);
-      const double to = std::min(x.pixel(span->end), frame.right);
-      if (text_width(span->name, kSmall - 2.0) > to - from - 6.0 || lane_height < 13.0) continue;
-      canvas.text((from + to) / 2.0, y.pixel(top + static_cast<double>(lane) + 0.5), span->name,
-                  {.size = kSmall - 2.0,
-                   .colour = is_light(colours.of(span->group)) ? kInk : "#ffffff",
-                   .align = 'c'});
-    }
-    top += size + 0.25;
+class SpanPainter {
+ public:
+  SpanPainter(Svg& svg, const Figure& figure, const Colours& colours, const Box& frame,
+              const Scale& x, double half)
+      : svg_(svg), colours_(colours), frame_(frame), x_(x), half_(half) {
+    groups_ = groups_of(figure);
+    paths_.resize(groups_.size());
   }
-  return std::move(canvas).drawing();
+
+  void add(const Span& span, std::size_t row, double middle) {
+    const double left = x_.pixel(span.begin), right = std::max(left, x_.pixel(span.end));
+    const std::size_t group = index_of(span);
+    paths_[group].add(row, left, right, {left, middle - half_, right, middle + half_});
+    const double from = std::max(left, frame_.left), to = std::min(right, frame_.right);
+    if (half_ < 6.0 || to - from < kLeastNamed) return;
+    names_.text((from + to) / 2.0, middle, shortened(span.name, to - from - 6.0, kNameSize),
+                {.size = kNameSize, .colour = colours_.on(span.group), .align = 'c'},
+                fmt::format(R"(data-series="{}")", group));
+  }
+
+  void finish() {
+    svg_.clip({frame_.left, frame_.top, frame_.right + 1.0, frame_.bottom});
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      svg_.path(paths_[i].d, fmt::format(R"(class="span" data-series="{}" data-spans="{}" {})", i,
+                                         paths_[i].spans, filled(colours_.of(groups_[i]))));
+    }
+    svg_.open(R"(class="span-names")");
+    svg_.append(std::move(names_));
+    svg_.close();
+    svg_.unclip();
+  }
+
+ private:
+  [[nodiscard]] std::size_t index_of(const Span& span) const {
+    return static_cast<std::size_t>(std::find(groups_.begin(), groups_.end(), span.group) -
+                                    groups_.begin());
+  }
+
+  Svg& svg_;
+  const Colours& colours_;
+  Box frame_;
+  const Scale& x_;
+  double half_;  // of the height of a lane
+  std::vector<std::string> groups_;
+  std::vector<GroupPath> paths_;
+  Svg names_;
+};
+
+}  // namespace
+
+std::vector<std::optional<std::size_t>> span_rows(const Figure& figure) {
+  const std::vector<Track> tracks = tracks_of(figure);
+  const Rows rows = rows_of(tracks);
+  std::vector<std::optional<std::size_t>> row_of(figure.spans.size());
+  for (std::size_t t = 0; t < tracks.size(); ++t) {
+    for (std::size_t i = 0; i < tracks[t].spans.size(); ++i) {
+      row_of[tracks[t].spans[i]] = rows.first[t] + tracks[t].lane_of[i];
+    }
+  }
+  return row_of;
+}
+
+Drawing draw_spans(const Figure& figure, const Colours& colours) {
+  const std::vector<Track> tracks = tracks_of(figure);
+  const Rows rows = rows_of(tracks);
+  double left = 0.0;
+  for (const Track& track : tracks) {
+    left = std::max(left, text_width(shortened(track.name, kTrackNames, kSmall), kSmall));
+  }
+  const double lane = std::clamp(900.0 / rows.lanes, 12.0, kLane);
+  Drawing drawing{.height = lane * rows.lanes + 56.0};
+  Scale x = times_of(figure, tracks), y{rows.lanes, 0.0};
+  Svg svg;
+  const Box frame = draw_frame(
+      svg,
+      {.height = drawing.height, .x = {title_of(figure.x), ticks_of(x, 9)}, .y = {}, .left = left},
+      x, y);
+  SpanPainter painter(svg, figure, colours, frame, x, 0.42 * lane);
+  for (std::size_t t = 0; t < tracks.size(); ++t) {
+    const Track& track = tracks[t];
+    const double size = static_cast<double>(track.lanes.size());
+    svg.text(frame.left - 8.0, y.pixel(rows.middle[rows.first[t]] - 0.5 + size / 2.0),
+             shortened(track.name, kTrackNames, kSmall), {.size = kSmall, .align = 'r'});
+    for (std::size_t i = 0; i < track.spans.size(); ++i) {
+      const std::size_t row = rows.first[t] + track.lane_of[i];
+      painter.add(figure.spans[track.spans[i]], row, y.pixel(rows.middle[row]));
+    }
+  }
+  painter.finish();
+  drawing.data = scale_data(x, y) + fmt::format(R"( data-lane="{}" data-rows=")", px(0.84 * lane));
+  for (const double middle : rows.middle) drawing.data += px(y.pixel(middle)) + ' ';
+  drawing.data += '"';
+  for (const std::string& group : groups_of(figure)) {
+    drawing.legend.push_back({.name = group, .paint = {colours.of(group)}});
+  }
+  drawing.elements = std::move(svg).text();
+  return drawing;
 }
 
 }  // namespace ridgeline::report::plot

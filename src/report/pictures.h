@@ -1,6 +1,7 @@
 #pragma once
 
-// Figures as picture files, drawn by gnuplot: one process draws them all.
+// Figures as picture files: SVG as they are drawn, PNG and PDF made from it by librsvg's
+// rsvg-convert.
 
 #include <filesystem>
 #include <functional>
@@ -18,12 +19,12 @@ struct PictureFormats {
 
 struct PictureProblem {
   std::string figure;  // its id; empty: all of them
-  std::string reason;  // "gnuplot was not found ...", or gnuplot's own words
+  std::string reason;  // "rsvg-convert was not found ...", or its own words
 };
 
-// Writes FOLDER/ID.svg, ID.png, ID.pdf. Gives what could not be drawn, and why: a picture that is
-// there is whole. `progress` is called after each figure; when it says false, the rest is left out.
-// Throws a failure when the disk does not take them.
+// Writes FOLDER/ID.svg, ID.png, ID.pdf. Gives which PNG and PDF files could not be made, and why: a
+// picture that is there is whole. `progress` is called after each figure, by one thread at a time;
+// when it says false, the rest is left out. Throws a failure when the disk does not take them.
 [[nodiscard]] std::vector<PictureProblem> draw_pictures(
     std::span<const Figure* const> figures, const std::filesystem::path& folder,
     const PictureFormats& formats, const std::function<bool(std::size_t done)>& progress);

@@ -1,0 +1,142 @@
+#include "report/pictures.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "base/error.h"
+#include "base/text_file.h"
+#include "lab/peers/line_process.h"
+#include "report/plot/draw.h"
+
+namespace ridgeline::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A machine that is busy with other things may take long; one that hangs must not stay.
+constexpr double kSeconds = 60.0;
+constexpr std::size_t kMostConverters = 4;
+
+// Each line names a picture, a format and a scale. PNG is sharp in print, and still quick.
+constexpr const char* kScript =
+    "cd \"$0\" && while read -r id format zoom; do "
+    "rsvg-convert -f $format -z $zoom -o $id.$format $id.svg && echo done || exit; done";
+
+bool is_installed() {
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (access((fs::path(folder) / "rsvg-convert").c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// A full disk can go unnoticed.
+void check_whole(const fs::path& path) {
+  const std::string contents = read_text(path);
+  const std::string_view end = path.extension() == ".pdf" ? "%%EOF" : "IEND";
+  const std::size_t tail = std::min<std::size_t>(contents.size(), 16);
+  if (contents.find(end, contents.size() - tail) == std::string::npos) {
+    fail("{}: rsvg-convert could not write it whole; is the disk full?", path.string());
+  }
+}
+
+// Draws figures into a folder, by several threads.
+class Studio {
+ public:
+  Studio(std::span<const Figure* const> figures, const fs::path& folder,
+         const PictureFormats& formats, const std::function<bool(std::size_t)>& progress)
+      : figures_(figures), colours_(figures), folder_(folder), progress_(progress) {
+    keep_svg_ = formats.svg;
+    if (formats.png) conversions_.push_back({"png", "1.5"});
+    if (formats.pdf) conversions_.push_back({"pdf", "1"});
+    if (conversions_.empty() || is_installed()) return;
+    conversions_.clear();
+    problems_.push_back(
+        {"", "rsvg-convert was not found; on Debian the package librsvg2-bin has it"});
+  }
+
+  std::vector<PictureProblem> draw() {
+    if (!keep_svg_ && conversions_.empty()) return problems_;
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t count = conversions_.empty() ? 1 : std::min(cores, kMostConverters);
+    std::vector<std::future<void>> workers;
+    for (std::size_t i = 0; i < count; ++i) {
+      workers.push_back(std::async(std::launch::async, [this] { work(); }));
+    }
+    for (std::future<void>& worker : workers) worker.wait();
+    for (std::future<void>& worker : workers) worker.get();
+    return problems_;
+  }
+
+ private:
+  struct Conversion {
+    std::string format, zoom;
+  };
+
+  void work() {
+    std::optional<LineProcess> converter;
+    while (const Figure* figure = next()) {
+      const fs::path svg = folder_ / (figure->id + ".svg");
+      write_text(svg, plot::svg_file(*figure, plot::draw(*figure, colours_)));
+      for (const Conversion& conversion : conversions_) convert(*figure, conversion, converter);
+      if (!keep_svg_) fs::remove(svg);
+      const std::lock_guard lock(mutex_);
+      stopped_ = stopped_ || !progress_(++done_);
+    }
+  }
+
+  const Figure* next() {
+    const std::lock_guard lock(mutex_);
+    return stopped_ || begun_ == figures_.size() ? nullptr : figures_[begun_++];
+  }
+
+  void convert(const Figure& figure, const Conversion& conversion,
+               std::optional<LineProcess>& converter) {
+    const fs::path path = folder_ / (figure.id + '.' + conversion.format);
+    try {
+      if (!converter) {
+        converter.emplace(std::vector<std::string>{"/bin/sh", "-c", kScript, folder_.string()});
+      }
+      const auto& [format, zoom] = conversion;
+      (void)converter->ask(fmt::format("{} {} {}", figure.id, format, zoom), kSeconds);
+    } catch (const Error& error) {
+      // After an error it has ended: the next picture has a new one.
+      converter.reset();
+      fs::remove(path);
+      const std::lock_guard lock(mutex_);
+      problems_.push_back({figure.id, error.what()});
+      return;
+    }
+    check_whole(path);
+  }
+
+  std::span<const Figure* const> figures_;
+  plot::Colours colours_;
+  fs::path folder_;
+  const std::function<bool(std::size_t)>& progress_;
+  bool keep_svg_ = true;
+  std::vector<Conversion> conversions_;
+  std::mutex mutex_;  // of all below
+  std::vector<PictureProblem> problems_;
+  std::size_t begun_ = 0, done_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::vector<PictureProblem> draw_pictures(std::span<const Figure* const> figures,
+                                          const fs::path& folder, const PictureFormats& formats,
+                                          const std::function<bool(std::size_t)>& progress) {
+  if (figures.empty()) return {};
+  return Studio(figures, folder, formats, progress).draw();
+}
+
+}  // namespace ridgeline::report
