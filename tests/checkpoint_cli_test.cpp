@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "base/philox.h"
+#include "base/text_file.h"
+#include "lab/store/store.h"
 #include "support/data_files.h"
 #include "support/program.h"
 #include "train/checkpoint.h"
@@ -114,6 +116,33 @@ TEST_F(CheckpointCli, WrongUseIsRefusedWithTheReason) {
   expect_refused("export mnist_cnn --checkpoint run --out x",
                  {"checkpoint of mlp, not of mnist_cnn"});
   expect_refused("export mlp --out none/x.safetensors", {"none/x.safetensors"});
+}
+
+TEST_F(CheckpointCli, ResumingChecksThePrecisionAndStoresWhatChanged) {
+  const std::string train =
+      "train mlp --backend reference --data synthetic:1x8x8:4:64 --batch 16 --checkpoint run ";
+  ASSERT_EQ(run(train + "--epochs 1 --threads 1").code, 0);
+  const fs::path state = read_last_checkpoint(folder_ / "run").folder / "state.json";
+  const std::string text = read_text(state);
+  const std::string entry = R"("precision": "fp32")";
+  ASSERT_NE(text.find(entry), text.npos);
+  std::ofstream(state) << std::string(text).replace(text.find(entry), entry.size(),
+                                                    R"("precision": "bf16")");
+  const Outcome refused = run(train + "--epochs 2 --threads 1 --resume");
+  EXPECT_EQ(refused.code, 2);
+  expect_contains(refused.err, {"precision: bf16 in the checkpoint, fp32 now"});
+  std::ofstream(state) << text;
+  const Outcome told = run(train + "--epochs 2 --threads 2 --deterministic --resume --store s.db");
+  EXPECT_EQ(told.code, 0) << told.err;
+  const std::string changes =
+      "deterministic: no in the checkpoint, yes now; threads: 1 in the checkpoint, 2 now";
+  expect_contains(told.out, {"changed    " + changes});
+  const Store store(folder_ / "s.db");
+  const RunRecord stored = store.runs().at(0);
+  EXPECT_TRUE(stored.executor.deterministic);
+  EXPECT_EQ(stored.executor.threads, 2);
+  expect_contains(stored.notes.at("resumed_with_changes"),
+                  {"after 4 steps deterministic: no", "threads: 1 in the checkpoint, 2 now"});
 }
 
 TEST_F(CheckpointCli, ExportedWeightsTrainOnAndGetANewHead) {

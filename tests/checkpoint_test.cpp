@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 
 #include "backends/registry.h"
 #include "data/synthetic.h"
 #include "support/data_files.h"
 #include "support/small_disk.h"
+#include "train/checkpoint_json.h"
 #include "train/export_weights.h"
 
 namespace ridgeline {
@@ -277,6 +279,53 @@ TEST_F(CheckpointTest, EveryDifferentSettingIsNamed) {
                         "option hidden: not set in the checkpoint, 20 now",
                         "batch: 16 in the checkpoint, 32 now", "optimizer: sgd, momentum 0.9",
                         "seed: 5", "schedule:", "contents of the data:"});
+}
+
+TEST_F(CheckpointTest, EachPrecisionIsASettingOfItsOwn) {
+  std::set<std::string> names;
+  for (const Precision precision :
+       {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
+    TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+    config.step.precision = precision;
+    names.insert(settings_of(config, data_).at("precision"));
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"fp32", "tf32", "bf16", "fp16"}));
+}
+
+TEST_F(CheckpointTest, OfAnOldCheckpointOnlyFp16IsKnown) {
+  const TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  Trainer trainer(config, data_, make_cpu_device());
+  Checkpoint old;
+  old.settings = settings_of(config, data_);
+  old.settings["precision"] = "f32";
+  Checkpoint read = parse_checkpoint(checkpoint_text(old), "state.json");
+  check_settings(read, config, data_);
+  EXPECT_EQ(changes_since(read, trainer),
+            std::vector<std::string>{"precision: unknown in the checkpoint, fp32 now"});
+  old.progress.result.scaling = LossScaling{};
+  read = parse_checkpoint(checkpoint_text(old), "state.json");
+  expect_contains(refusal([&] { check_settings(read, config, data_); }),
+                  {"precision: fp16 in the checkpoint, fp32 now"});
+}
+
+TEST_F(CheckpointTest, DeviceThreadsAndDeterminismMayChangeAndAreTold) {
+  TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  Trainer trainer(config, data_, make_cpu_device());
+  CheckpointWriter(folder_ / "run").write(trainer, data_, {});
+  Checkpoint checkpoint = read_last_checkpoint(folder_ / "run");
+  EXPECT_TRUE(changes_since(checkpoint, trainer).empty());
+  checkpoint.surroundings["device"] = "cuda:0 (a GPU)";
+  config.plan.deterministic = true;
+  check_settings(checkpoint, config, data_);
+  Trainer other(config, data_, make_cpu_device());
+  restore(checkpoint, other);
+  const std::vector<std::string>& changes = other.beginning().changes;
+  ASSERT_EQ(changes.size(), 1U);
+  expect_contains(changes[0], {"after 0 steps", "deterministic: no in the checkpoint, yes now",
+                               "device: cuda:0 (a GPU) in the checkpoint, cpu"});
+  // What one part of a training did otherwise is known to all later ones.
+  CheckpointWriter(folder_ / "later").write(other, data_, other.beginning());
+  EXPECT_EQ(read_last_checkpoint(folder_ / "later").progress.changes, changes);
 }
 
 TEST_F(CheckpointTest, ChoicesOfAutoComeFromTheCheckpoint) {

@@ -188,7 +188,7 @@ Settings settings_of(const TrainConfig& config, const Split& data) {
       {"optimizer", optimizer_settings(step.optimizer)},
       {"learning rate", fmt::format("{}", config.learning_rate)},
       {"schedule", config.schedule.text()},
-      {"precision", std::string(name_of(step.dtype))},
+      {kPrecision, std::string(step.dtype == DType::f64 ? "fp64" : name_of(step.precision))},
       {"seed", fmt::format("{}", config.seed)},
       {"data", data.train.name},
       {"training samples", fmt::format("{}", data.train.count())},
@@ -202,12 +202,14 @@ Settings settings_of(const TrainConfig& config, const Split& data) {
   return settings;
 }
 
-Settings surroundings_of(const TrainConfig& config) {
+Settings surroundings_of(const TrainConfig& config, const Device& device) {
   Settings settings = {{"backend", config.plan.backend},
+                       {"device", fmt::format("{} ({})", device.name(), device.description())},
+                       {"deterministic", config.plan.deterministic ? "yes" : "no"},
                        {"passes switched off", joined(config.plan.disabled_passes, ", ")},
                        {"threads", fmt::format("{}", thread_count())}};
   for (const Backend* backend : all_backends()) {
-    if (backend->unavailable().empty()) {
+    if (backend->device == device.kind() && backend->unavailable().empty()) {
       settings[fmt::format("version of {}", backend->name)] = backend->version();
     }
   }
@@ -231,6 +233,36 @@ std::vector<std::string> differences(const Settings& saved, const Settings& now)
     }
   }
   return list;
+}
+
+void check_settings(const Checkpoint& checkpoint, const TrainConfig& config, const Split& data) {
+  TrainConfig compared = config;
+  if (config.full_batch) compared.step.batch = data.train.count();
+  Settings now = settings_of(compared, data);
+  if (!checkpoint.settings.contains(kPrecision)) now.erase(kPrecision);
+  const std::vector<std::string> changed = differences(checkpoint.settings, now);
+  const std::string folder = checkpoint.folder.parent_path().string();
+  if (!changed.empty()) {
+    bad_input("{}: cannot be resumed with other settings:\n  {}", folder, joined(changed, "\n  "));
+  }
+  if (config.epochs < checkpoint.progress.epoch) {
+    bad_input("{}: {} epochs are done, more than the {} asked for", folder,
+              checkpoint.progress.epoch, config.epochs);
+  }
+}
+
+std::vector<std::string> changes_since(const Checkpoint& checkpoint, Trainer& trainer) {
+  Settings now = surroundings_of(trainer.config(), trainer.runner().session().device());
+  // What an older checkpoint does not tell, or only one of two machines has, is no change.
+  Settings saved = checkpoint.surroundings;
+  std::erase_if(now, [&](const auto& entry) { return !saved.contains(entry.first); });
+  std::erase_if(saved, [&](const auto& entry) { return !now.contains(entry.first); });
+  std::vector<std::string> changes = differences(saved, now);
+  if (!checkpoint.settings.contains(kPrecision)) {
+    changes.push_back(fmt::format("precision: unknown in the checkpoint, {} now",
+                                  name_of(trainer.config().step.precision)));
+  }
+  return changes;
 }
 
 bool has_checkpoint(const fs::path& folder) {
@@ -268,7 +300,12 @@ void restore(const Checkpoint& checkpoint, Trainer& trainer) {
   for (const StepRunner::NamedTensor& value : state) {
     runner.write_state(value.name, checkpoint.tensors.find(value.name)->bytes);
   }
-  trainer.go_on_from(checkpoint.progress);
+  TrainProgress progress = checkpoint.progress;
+  if (const auto changes = changes_since(checkpoint, trainer); !changes.empty()) {
+    progress.changes.push_back(
+        fmt::format("after {} steps {}", progress.result.steps, joined(changes, ", ")));
+  }
+  trainer.go_on_from(progress);
 }
 
 FolderLock::FolderLock(const fs::path& folder)
@@ -311,7 +348,7 @@ void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainPro
   checkpoint.model = trainer.config().step.model;
   checkpoint.class_names = data.train.class_names;
   checkpoint.settings = *settings_;
-  checkpoint.surroundings = surroundings_of(trainer.config());
+  checkpoint.surroundings = surroundings_of(trainer.config(), trainer.runner().session().device());
   checkpoint.progress = progress;
   checkpoint.best = is_best ? name : best_;
   if (trainer.config().plan.choices) checkpoint.choices = *trainer.config().plan.choices;

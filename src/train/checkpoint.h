@@ -26,11 +26,14 @@ using Settings = std::map<std::string, std::string>;
 
 // What must be the same in a training that goes on.
 [[nodiscard]] Settings settings_of(const TrainConfig& config, const Split& data);
-// What must be the same for equal bits: backend, threads, versions of the providers.
-[[nodiscard]] Settings surroundings_of(const TrainConfig& config);
+// What must be the same for equal bits: backend, device, threads, versions of the providers.
+[[nodiscard]] Settings surroundings_of(const TrainConfig& config, const Device& device);
 
 // "batch: 64 in the checkpoint, 32 now", one for each that differs.
 [[nodiscard]] std::vector<std::string> differences(const Settings& saved, const Settings& now);
+
+// The setting that checkpoints of former versions may lack.
+inline constexpr const char* kPrecision = "precision";
 
 struct Checkpoint {
   std::filesystem::path folder;
@@ -47,6 +50,12 @@ struct Checkpoint {
 [[nodiscard]] Checkpoint read_last_checkpoint(const std::filesystem::path& folder);
 [[nodiscard]] Checkpoint read_best_checkpoint(const std::filesystem::path& folder);
 [[nodiscard]] bool has_checkpoint(const std::filesystem::path& folder);
+
+// Throws bad_input when a training with this configuration cannot go on from the checkpoint.
+void check_settings(const Checkpoint& checkpoint, const TrainConfig& config, const Split& data);
+// What may change the bits of the results and is not as it was, in words: backend, device, threads.
+[[nodiscard]] std::vector<std::string> changes_since(const Checkpoint& checkpoint,
+                                                     Trainer& trainer);
 
 // Puts a trainer where the checkpoint was written: its next train() goes on from there. Bad_input
 // when a tensor is missing or of another size; then nothing was written.

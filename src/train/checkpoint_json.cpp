@@ -102,6 +102,7 @@ Json json_of(const TrainProgress& progress) {
                                                  {"steps_in_range", result.scaling->steps_in_range}}
                                           : Json(nullptr)},
           {"warnings", result.warnings},
+          {"changes", progress.changes},
           {"epochs", std::move(epochs)}};
 }
 
@@ -135,11 +136,22 @@ TrainProgress read_progress(const Json& json) {
                       scaling.at("steps_in_range").get<std::int64_t>()};
   }
   result.warnings = json.at("warnings").get<std::vector<std::string>>();
+  progress.changes = json.value("changes", std::vector<std::string>());
   for (const Json& epoch : json.at("epochs")) result.epochs.push_back(read_epoch(epoch));
   if (progress.epoch < 0 || progress.step_in_epoch < 0 || result.steps < 0) {
     bad_input("a count is negative");
   }
   return progress;
+}
+
+// Former versions wrote "f32" for every precision. Only fp16 has a loss scale.
+void settle_precision(Checkpoint& checkpoint) {
+  if (checkpoint.settings[kPrecision] != "f32") return;
+  if (checkpoint.progress.result.scaling) {
+    checkpoint.settings[kPrecision] = name_of(Precision::fp16);
+  } else {
+    checkpoint.settings.erase(kPrecision);
+  }
 }
 
 }  // namespace
@@ -171,6 +183,7 @@ Checkpoint parse_checkpoint(const std::string& text, const std::string& where) {
     checkpoint.best = document.at("best_folder").get<std::string>();
     checkpoint.progress = read_progress(document.at("progress"));
     checkpoint.choices = document.at("choices").get<PlanChoices>();
+    settle_precision(checkpoint);
     return checkpoint;
   } catch (const Json::exception& error) {
     bad_input("{}: broken checkpoint: {}", where, error.what());

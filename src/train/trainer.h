@@ -100,6 +100,9 @@ struct TrainProgress {
   };
   std::optional<Best> best;
   bool still_unchanged = true;  // parameters were found to be so, or not yet looked at
+  // What was not as before when the training was resumed, a text for each time: "after 12 steps
+  // threads: 2 in the checkpoint, 1 now".
+  std::vector<std::string> changes;
 };
 
 struct StepProgress {
@@ -141,6 +144,8 @@ class Trainer {
 
   // Makes train() go on from there; the session's state must be what it was then.
   void go_on_from(const TrainProgress& progress) { progress_ = progress; }
+  // Where train() begins.
+  [[nodiscard]] const TrainProgress& beginning() const { return progress_; }
 
   // Trains once. Throws a failure when the loss is no finite number; the observer has seen all
   // epochs before.

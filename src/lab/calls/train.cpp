@@ -236,7 +236,7 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   const Split& split = *report.data;
   fit_to_data(config.step.model, split.train);
   fit_input(config, request, split.train);
-  checkpoints.configure(config, split, listener);
+  checkpoints.configure(config, split);
   report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
 
   Trainer trainer(config, split, std::move(device));

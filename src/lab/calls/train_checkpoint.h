@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "lab/calls/listener.h"
 #include "train/checkpoint.h"
 
 namespace ridgeline {
@@ -26,7 +25,7 @@ class TrainCheckpoints {
 
   // Before the trainer is made: sets what concerns checkpoints, and refuses to resume with other
   // settings.
-  void configure(TrainConfig& config, const Split& data, CallListener& listener);
+  void configure(TrainConfig& config, const Split& data);
   // After it: loads the weights, or the checkpoint.
   void load(Trainer& trainer);
 

@@ -60,6 +60,9 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer,
     run.seed = static_cast<std::int64_t>(config.seed);
     run.work = identity.work;
     run.executor = identity.executor;
+    if (const auto& changes = trainer.beginning().changes; !changes.empty()) {
+      run.notes["resumed_with_changes"] = joined(changes, "; ");
+    }
     run_ = store_->begin(run);
   }
 }

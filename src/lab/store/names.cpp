@@ -90,6 +90,8 @@ constexpr std::array kNoteNames = {
     RegisteredName{"missing_from_profile", "", "What a profile could not have, and why"},
     RegisteredName{"pattern", "", "Which samples differ periodically"},
     RegisteredName{"checkpoint", "", "Where a training keeps its state"},
+    RegisteredName{"resumed_with_changes", "",
+                   "Of a resumed training: what was not as before, so that its bits may differ"},
     RegisteredName{"complexity", "",
                    "Where complexity numbers come from when they were not stored with the run"},
     RegisteredName{"migrated", "", "From which schema the run was brought up to date, and how"},
