@@ -87,6 +87,29 @@ TEST_F(CheckpointCli, CtrlCAndSigtermSaveACheckpointThatResumes) {
   }
 }
 
+// The tests would take minutes, and so would a step: neither is waited for.
+TEST_F(CheckpointCli, AnInterruptionIsObeyedWithinTestsAndSteps) {
+  const std::string slow =
+      "train resnet18 --backend reference --threads 1 --image 96x96 --data "
+      "synthetic:3x96x96:4:2000 --checkpoint ";
+  Child tested(slow + "test --batch 1 --limit 1 --eval-batch 64 --epochs 2", folder_);
+  // The epoch is saved before it is tested.
+  while (!has_checkpoint(folder_ / "test")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  tested.send(SIGTERM);
+  const Outcome outcome = tested.finish();
+  EXPECT_EQ(outcome.code, 128 + SIGTERM);
+  expect_contains(outcome.out, {"n/a  interrupted", "interrupted: these are the results so far"});
+  EXPECT_TRUE(read_last_checkpoint(folder_ / "test").progress.untested);
+
+  Child stepping(slow + "step --batch 1000", folder_);
+  stepping.wait_for("train loss");
+  stepping.send(SIGTERM);
+  EXPECT_EQ(stepping.finish().code, 128 + SIGTERM);
+  EXPECT_EQ(read_last_checkpoint(folder_ / "step").progress.result.steps, 0);
+}
+
 TEST_F(CheckpointCli, WrongUseIsRefusedWithTheReason) {
   const auto expect_refused = [&](const std::string& arguments,
                                   const std::vector<std::string>& parts) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "backends/registry.h"
@@ -80,6 +81,28 @@ class Recorder final : public TrainObserver {
   std::int64_t stop_after_, done_ = 0;
 };
 
+// Saves every checkpoint it is offered, and stops when it was asked so often.
+class StopAtQuestion final : public TrainObserver {
+ public:
+  StopAtQuestion(Trainer& trainer, const Split& data, CheckpointWriter& writer, int stop_at)
+      : trainer_(trainer), data_(data), writer_(writer), stop_at_(stop_at) {}
+
+  void on_checkpoint(const TrainProgress& progress) override {
+    writer_.write(trainer_, data_, progress);
+    at_checkpoints.push_back(questions);
+  }
+  [[nodiscard]] bool stop() override { return ++questions >= stop_at_; }
+
+  int questions = 0;
+  std::vector<int> at_checkpoints;
+
+ private:
+  Trainer& trainer_;
+  const Split& data_;
+  CheckpointWriter& writer_;
+  int stop_at_;
+};
+
 struct Finished {
   std::vector<StepKey> keys;
   TrainResult result;
@@ -124,6 +147,38 @@ class CheckpointTest : public testing::FileTest {
     std::sort(list.begin(), list.end());
     return list;
   }
+  // A whole training, and how often it had asked by each of its checkpoints.
+  struct Questioned : Finished {
+    std::vector<int> at_checkpoints;
+  };
+  [[nodiscard]] Questioned questioned(const TrainConfig& config) const {
+    Trainer trainer(config, data_, make_cpu_device());
+    CheckpointWriter writer(folder_ / "whole");
+    StopAtQuestion observer(trainer, data_, writer, std::numeric_limits<int>::max());
+    Questioned whole;
+    whole.result = trainer.train(observer);
+    whole.state = trainer.runner().read_state();
+    whole.at_checkpoints = observer.at_checkpoints;
+    return whole;
+  }
+  // Gives the checkpoint that the interruption left.
+  [[nodiscard]] Checkpoint interrupt_and_resume(const TrainConfig& config, const Finished& whole,
+                                                int stop_at) const {
+    const fs::path folder = folder_ / std::to_string(stop_at);
+    {
+      CheckpointWriter writer(folder);
+      Trainer first(config, data_, make_cpu_device());
+      StopAtQuestion observer(first, data_, writer, stop_at);
+      EXPECT_TRUE(first.train(observer).interrupted);
+      // It is asked once more where an epoch had just ended.
+      EXPECT_LE(observer.questions, stop_at + 1);
+    }
+    Checkpoint last = read_last_checkpoint(folder);
+    Trainer second(config, data_, make_cpu_device());
+    restore(last, second);
+    expect_same(whole, finish(second, data_, nullptr));
+    return last;
+  }
   const Split data_ = small_data();
 };
 
@@ -152,6 +207,42 @@ TEST_F(CheckpointTest, AResumedTrainingEqualsAnUninterruptedOneBitForBit) {
       EXPECT_EQ(rest, stop);
       EXPECT_TRUE(std::equal(whole.keys.begin() + rest, whole.keys.end(), resumed.keys.begin()));
     }
+  }
+}
+
+// Before and within steps of training and of tests, with batch norms that have statistics.
+TEST_F(CheckpointTest, InterruptedAtAnyMomentATrainingResumesBitForBit) {
+  TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  config.step.model.name = "mobilenet_v2";
+  config.step.batch = 32;
+  config.eval_batch = 8;
+  config.epochs = 2;
+  const Questioned whole = questioned(config);
+  // Asked so often before each checkpoint: before and after the tests of the two epochs.
+  ASSERT_EQ(whole.at_checkpoints.size(), 4U);
+  const auto middle = [&](std::size_t i) {
+    return (whole.at_checkpoints[i] + whole.at_checkpoints[i + 1]) / 2;
+  };
+  const int in_step = whole.at_checkpoints[0] / 2, in_test = middle(0), in_second = middle(1);
+  for (const int stop_at : {in_step, in_test, in_second}) {
+    SCOPED_TRACE(stop_at);
+    const Checkpoint last = interrupt_and_resume(config, whole, stop_at);
+    EXPECT_EQ(last.progress.untested.has_value(), stop_at == in_test);
+    EXPECT_EQ(last.progress.step_in_epoch > 0, stop_at != in_test);
+  }
+}
+
+TEST_F(CheckpointTest, FullBatchTrainingIsInterruptedAtAnyMoment) {
+  TrainConfig config = small_config(AdamAttributes{});
+  config.full_batch = true;
+  config.epochs = 5;
+  config.eval_every = 2;
+  config.eval_batch = 8;
+  const Questioned whole = questioned(config);
+  const int last = whole.at_checkpoints.back();
+  for (int stop_at = 1; stop_at < last; stop_at += last / 9) {
+    SCOPED_TRACE(stop_at);
+    (void)interrupt_and_resume(config, whole, stop_at);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "backends/registry.h"
 #include "base/durable_file.h"
@@ -340,9 +341,13 @@ CheckpointWriter::CheckpointWriter(fs::path folder) : folder_(std::move(folder))
 }
 
 void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainProgress& progress) {
-  const std::string name = fmt::format("{}{:06}", kPrefix, next_number(folder_));
-  const bool is_best =
-      progress.best && progress.step_in_epoch == 0 && progress.best->epoch == progress.epoch;
+  // A test changes no tensor.
+  const bool only_tested =
+      std::exchange(untested_, std::nullopt) == progress.epoch && !progress.untested;
+  const std::string name =
+      only_tested ? last_ : fmt::format("{}{:06}", kPrefix, next_number(folder_));
+  const bool is_best = progress.best && progress.step_in_epoch == 0 && !progress.untested &&
+                       progress.best->epoch == progress.epoch;
   if (!settings_) settings_ = settings_of(trainer.config(), data);
   Checkpoint checkpoint;
   checkpoint.model = trainer.config().step.model;
@@ -352,26 +357,35 @@ void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainPro
   checkpoint.progress = progress;
   checkpoint.best = is_best ? name : best_;
   if (trainer.config().plan.choices) checkpoint.choices = *trainer.config().plan.choices;
-  {
-    const fs::path part = folder_ / (name + ".part");
-    remove_tree(part);
-    NewFolder fresh(part);
-    write_tensors(part / kTensors, trainer.runner().read_state());
-    write_durably(part / kState, checkpoint_text(checkpoint));
-    fresh.rename_to(folder_ / name);
-    sync_folder(folder_);
-    DurableFile last(folder_ / kLast);
-    last.write(name + '\n');
-    try {
-      last.commit();
-    } catch (...) {
-      if (last.in_place()) fresh.keep();
-      throw;
-    }
-    fresh.keep();
+  if (only_tested) {
+    write_durably(folder_ / name / kState, checkpoint_text(checkpoint));
+  } else {
+    write_new(name, trainer, checkpoint_text(checkpoint));
   }
+  last_ = name;
+  untested_ = progress.untested ? std::optional(progress.epoch) : std::nullopt;
   best_ = checkpoint.best;
   remove_others(folder_, name, best_);
+}
+
+void CheckpointWriter::write_new(const std::string& name, Trainer& trainer,
+                                 const std::string& state) {
+  const fs::path part = folder_ / (name + ".part");
+  remove_tree(part);
+  NewFolder fresh(part);
+  write_tensors(part / kTensors, trainer.runner().read_state());
+  write_durably(part / kState, state);
+  fresh.rename_to(folder_ / name);
+  sync_folder(folder_);
+  DurableFile last(folder_ / kLast);
+  last.write(name + '\n');
+  try {
+    last.commit();
+  } catch (...) {
+    if (last.in_place()) fresh.keep();
+    throw;
+  }
+  fresh.keep();
 }
 
 }  // namespace ridgeline

@@ -8,7 +8,8 @@
 //
 // A checkpoint is written under another name, flushed, renamed, and only then named in LAST; those
 // that are neither last nor best go away after that. Killed at any moment, the folder has a whole
-// checkpoint.
+// checkpoint. The one that ends an epoch is written before the test; after it state.json is
+// replaced.
 
 #include <filesystem>
 #include <map>
@@ -86,10 +87,14 @@ class CheckpointWriter {
   void write(Trainer& trainer, const Split& data, const TrainProgress& progress);
 
  private:
+  void write_new(const std::string& name, Trainer& trainer, const std::string& state);
+
   std::filesystem::path folder_;
   FolderLock lock_;
   std::string best_;
-  std::optional<Settings> settings_;  // of the data and the configuration, which do not change
+  std::string last_;                      // written by us
+  std::optional<std::int64_t> untested_;  // the epoch that it was waiting to be tested for
+  std::optional<Settings> settings_;      // of the data and the configuration, which do not change
 };
 
 }  // namespace ridgeline

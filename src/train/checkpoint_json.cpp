@@ -88,6 +88,7 @@ Json json_of(const TrainProgress& progress) {
           {"best", progress.best ? Json{{"epoch", progress.best->epoch},
                                         {"accuracy", progress.best->accuracy}}
                                  : Json(nullptr)},
+          {"untested", progress.untested ? json_of(*progress.untested) : Json(nullptr)},
           {"first_step_seconds", result.first_step_seconds},
           {"training_seconds", result.training_seconds},
           {"total_seconds", result.total_seconds},
@@ -119,6 +120,9 @@ TrainProgress read_progress(const Json& json) {
   progress.still_unchanged = json.at("still_unchanged").get<bool>();
   if (const Json& best = json.at("best"); !best.is_null()) {
     progress.best = {best.at("epoch").get<std::int64_t>(), best.at("accuracy").get<double>()};
+  }
+  if (const Json untested = json.value("untested", Json(nullptr)); !untested.is_null()) {
+    progress.untested = read_epoch(untested);
   }
   result.first_step_seconds = json.at("first_step_seconds").get<double>();
   result.training_seconds = json.at("training_seconds").get<double>();

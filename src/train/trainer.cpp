@@ -14,9 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An interrupted training is still evaluated when that is likely to be quicker than this.
-constexpr double kPatienceSeconds = 2.0;
-
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -221,6 +218,24 @@ Evaluation Trainer::evaluate(ConfusionMatrix* confusion) {
   return result;
 }
 
+namespace {
+
+// While one lives, runs of the session can be stopped.
+class StopWhen {
+ public:
+  StopWhen(Session& session, std::function<bool()> stop) : session_(session) {
+    session_.stop_when(std::move(stop));
+  }
+  ~StopWhen() { session_.stop_when({}); }
+  StopWhen(const StopWhen&) = delete;
+  StopWhen& operator=(const StopWhen&) = delete;
+
+ private:
+  Session& session_;
+};
+
+}  // namespace
+
 // One training from the first step to the last.
 class Trainer::Run {
  public:
@@ -246,8 +261,14 @@ class Trainer::Run {
                            : config_.epochs;
     result_.epochs.reserve(static_cast<std::size_t>(std::min<std::int64_t>(reports, 100'000)));
     start_ = Clock::now();
+    const StopWhen stop(runner_.session(), [this] { return observer_.stop(); });
+    if (progress_.untested) test(not_trained_here(*progress_.untested));
     while (progress_.epoch < config_.epochs && !finished()) {
-      finish(config_.full_batch ? train_iterations() : train_epoch());
+      if (const auto epoch = config_.full_batch ? train_iterations() : train_epoch()) {
+        finish(*epoch);
+      } else {
+        checkpoint();
+      }
     }
     result_.total_seconds = total_seconds();
     result_.broken_images = trainer_.broken_images();
@@ -280,7 +301,7 @@ class Trainer::Run {
     result_.total_seconds = total_seconds();
     observer_.on_checkpoint(progress_);
   }
-  // Within an epoch; what ends an epoch is saved after its evaluation.
+  // Within an epoch; what ends an epoch is saved before and after its test.
   [[nodiscard]] bool checkpoint_due() const {
     return config_.checkpoint_every > 0 && result_.steps % config_.checkpoint_every == 0 &&
            !result_.interrupted;
@@ -304,7 +325,10 @@ class Trainer::Run {
     stretch.first_wait = waited;
   }
 
-  EpochResult result_of(const Stretch& stretch, std::int64_t epoch, double waited) {
+  // Nothing where an interruption came before the epoch's first step.
+  std::optional<EpochResult> result_of(const Stretch& stretch, std::int64_t epoch, double waited,
+                                       bool complete) {
+    if (stretch.samples == 0 && progress_.step_in_epoch == 0) return std::nullopt;
     const double all = seconds_since(stretch.start);
     result_.training_seconds += all;
     EpochResult result{.epoch = epoch, .learning_rate = rate_of(epoch - 1)};
@@ -315,7 +339,7 @@ class Trainer::Run {
     const MetricTotals& totals = progress_.totals;
     result.train_loss = totals.loss / totals.rows;
     result.train_accuracy = totals.top1 / totals.rows;
-    result.complete = !result_.interrupted;
+    result.complete = complete;
     read_scaling();
     return result;
   }
@@ -330,7 +354,7 @@ class Trainer::Run {
     return Loaded{batch->rows, batch->index};
   }
 
-  EpochResult train_epoch() {
+  std::optional<EpochResult> train_epoch() {
     Loader& loader = *trainer_.loader_;
     const std::int64_t epoch = progress_.epoch;
     if (progress_.step_in_epoch == 0) {
@@ -345,7 +369,10 @@ class Trainer::Run {
     while (batch && !result_.interrupted) {
       const Loaded now = *batch;
       const bool full = now.rows == config_.step.batch;
-      start_step(full ? trainer_.plans_.train : *trainer_.plans_.train_rest, now.rows, epoch);
+      if (!start_step(full ? trainer_.plans_.train : *trainer_.plans_.train_rest, now.rows,
+                      epoch)) {
+        break;
+      }
       batch = load_next(loader);
       finish_step(epoch);
       count(stretch, now.rows, loader.wait_seconds());
@@ -353,29 +380,29 @@ class Trainer::Run {
       report_step(epoch, now.index + 1);
       if (checkpoint_due() && progress_.step_in_epoch < steps_in_epoch_) checkpoint();
     }
-    EpochResult done = result_of(stretch, epoch + 1, loader.wait_seconds());
-    // Before the evaluation, which clears the totals that a checkpoint keeps.
-    if (result_.interrupted) checkpoint();
-    return done;
+    return result_of(stretch, epoch + 1, loader.wait_seconds(),
+                     progress_.step_in_epoch == steps_in_epoch_);
   }
 
   // Up to the next report.
-  EpochResult train_iterations() {
+  std::optional<EpochResult> train_iterations() {
     const std::int64_t pace = config_.eval_every;
     const std::int64_t last = std::min((progress_.epoch / pace + 1) * pace, config_.epochs);
     Stretch stretch;
     while (progress_.epoch < last && !result_.interrupted) {
+      const MetricTotals before = progress_.totals;
       clear_totals();
-      start_step(trainer_.plans_.train, config_.step.batch, progress_.epoch);
+      if (!start_step(trainer_.plans_.train, config_.step.batch, progress_.epoch)) {
+        progress_.totals = before;
+        break;
+      }
       finish_step(progress_.epoch);
       count(stretch, config_.step.batch, 0.0);
       report_step(progress_.epoch, 1);
       ++progress_.epoch;
       if (checkpoint_due() && progress_.epoch < last) checkpoint();
     }
-    EpochResult done = result_of(stretch, progress_.epoch, 0.0);
-    if (result_.interrupted) checkpoint();
-    return done;
+    return result_of(stretch, progress_.epoch, 0.0, progress_.epoch == last);
   }
 
   void clear_totals() {
@@ -387,7 +414,8 @@ class Trainer::Run {
     return learning_rate_at(config_.schedule, config_.learning_rate, epoch, config_.epochs);
   }
 
-  void start_step(Session::PlanId plan, std::int64_t rows, std::int64_t epoch) {
+  // False when it was interrupted, and nothing was changed.
+  bool start_step(Session::PlanId plan, std::int64_t rows, std::int64_t epoch) {
     Session& session = runner_.session();
     session.step_state() = {.learning_rate = rate_of(epoch),
                             .optimizer_step = result_.steps + 1,
@@ -395,8 +423,16 @@ class Trainer::Run {
                             .random_step = result_.steps,
                             .epoch = epoch,
                             .valid_rows = rows};
-    session.run(plan);
+    if (session.stops_within_runs()) runner_.note_statistics();
+    try {
+      session.run(plan);
+    } catch (const Interrupted&) {
+      runner_.put_back_statistics();
+      result_.interrupted = true;
+      return false;
+    }
     ++result_.steps;
+    return true;
   }
 
   void finish_step(std::int64_t epoch) {
@@ -441,28 +477,59 @@ class Trainer::Run {
     fail("the loss is {} at {}. {}", loss, where, likely_cause());
   }
 
-  void finish(EpochResult epoch) {
-    const bool due = config_.full_batch || epoch.epoch % config_.eval_every == 0 ||
-                     epoch.epoch == config_.epochs;
-    const bool evaluated =
-        trainer_.test_loader_ != nullptr && (result_.interrupted ? quick_to_evaluate(epoch) : due);
-    if (evaluated) evaluate(epoch);
-    result_.epochs.push_back(epoch);
-    observer_.on_epoch(epoch);
-    if (!epoch.complete) return;
+  void finish(const EpochResult& epoch) {
+    if (!epoch.complete) {
+      report(epoch);
+      checkpoint();
+      return;
+    }
     progress_.epoch = epoch.epoch;
     progress_.step_in_epoch = 0;
+    const bool due = config_.full_batch || epoch.epoch % config_.eval_every == 0 ||
+                     epoch.epoch == config_.epochs;
+    if (trainer_.test_loader_ == nullptr || !due) {
+      conclude(epoch);
+      return;
+    }
+    // A test may take long, and be killed.
+    progress_.untested = epoch;
+    checkpoint();
+    test(epoch);
+  }
+
+  // What a former part of the training has trained and counted.
+  static EpochResult not_trained_here(EpochResult epoch) {
+    epoch.samples = 0;
+    epoch.seconds = epoch.data_wait_seconds = 0.0;
+    return epoch;
+  }
+
+  void test(EpochResult epoch) {
+    try {
+      evaluate(epoch);
+    } catch (const Interrupted&) {
+      result_.interrupted = true;
+      epoch.complete = false;
+      report(epoch);
+      return;
+    }
+    progress_.untested.reset();
+    conclude(epoch);
+  }
+
+  void report(const EpochResult& epoch) {
+    result_.epochs.push_back(epoch);
+    observer_.on_epoch(epoch);
+  }
+
+  void conclude(const EpochResult& epoch) {
+    report(epoch);
     if (epoch.test_accuracy &&
         (!progress_.best || *epoch.test_accuracy > progress_.best->accuracy)) {
       progress_.best = {epoch.epoch, *epoch.test_accuracy};
     }
     look_for_trouble(epoch);
     checkpoint();
-  }
-
-  [[nodiscard]] bool quick_to_evaluate(const EpochResult& epoch) const {
-    const double rate = epoch.samples_per_second();
-    return static_cast<double>(trainer_.data_.test.count()) < kPatienceSeconds * rate;
   }
 
   void evaluate(EpochResult& epoch) {

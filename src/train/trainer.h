@@ -99,6 +99,8 @@ struct TrainProgress {
     double accuracy = 0.0;  // on the test part
   };
   std::optional<Best> best;
+  // An epoch that was trained to its end and is yet to be tested.
+  std::optional<EpochResult> untested;
   bool still_unchanged = true;  // parameters were found to be so, or not yet looked at
   // What was not as before when the training was resumed, a text for each time: "after 12 steps
   // threads: 2 in the checkpoint, 1 now".
@@ -130,10 +132,11 @@ class TrainObserver {
   virtual void on_alarm(const TrainAlarm& alarm) {
     if (!alarm.fatal) on_warning(alarm.evidence);
   }
-  // The state may be saved here: after every epoch, every `checkpoint_every` steps, and when the
-  // training is interrupted.
+  // The state may be saved here: after every epoch, before and after its test, every
+  // `checkpoint_every` steps, and when the training is interrupted.
   virtual void on_checkpoint(const TrainProgress&) {}
-  // Asked after every step: true ends the training there.
+  // Asked before every batch of trainings and tests, and on the host within them: true ends the
+  // training there. A batch that is left in the middle counts as not begun.
   [[nodiscard]] virtual bool stop() { return false; }
 };
 

@@ -209,10 +209,10 @@ void tell_plans(const RunOptions& options, Trainer& trainer, CallListener& liste
 
 // What only a training that came to its end has.
 void look_at_the_end(const TrainRequest& request, Trainer& trainer, TrainReport& report) {
-  if (report.result.interrupted) return;
   if (request.confusion) {
-    report.confusion.emplace(report.config.step.model.classes);
-    (void)trainer.evaluate(*report.confusion);
+    ConfusionMatrix confusion(report.config.step.model.classes);
+    (void)trainer.evaluate(confusion);
+    report.confusion = std::move(confusion);
   }
   Session& session = trainer.runner().session();
   session.step_state() = {.seed = report.config.seed, .valid_rows = report.config.step.batch};
@@ -278,7 +278,12 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   report.joules_per_sample = record.joules_per_sample();
   report.store_trouble = record.trouble();
   report.checkpoint_failed = checkpoints.failed();
-  look_at_the_end(request, trainer, report);
+  runner.session().stop_when([&] { return !listener.go_on(); });
+  try {
+    if (!report.result.interrupted) look_at_the_end(request, trainer, report);
+  } catch (const Interrupted&) {
+    report.result.interrupted = true;
+  }
   return report;
 }
 
