@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <limits>
 #include <set>
@@ -284,6 +286,9 @@ TEST_F(CheckpointTest, FullBatchTrainingResumesAtItsIteration) {
 }
 
 TEST_F(CheckpointTest, OnlyTheLastAndTheBestAreKept) {
+  static constexpr std::array kOwn = {"checkpoint-000001-keep", "checkpoint-000002.bak",
+                                      "checkpoint-000003.part.old", "checkpoint-3",
+                                      "checkpoint-best"};
   const TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
   Trainer trainer(config, data_, make_cpu_device());
   {
@@ -294,6 +299,8 @@ TEST_F(CheckpointTest, OnlyTheLastAndTheBestAreKept) {
                     {"another training"});
     // What a killed training left behind goes away with the next checkpoint.
     fs::create_directory(folder_ / "run" / "checkpoint-000077.part");
+    // What the user put there stays.
+    for (const char* own : kOwn) fs::create_directory(folder_ / "run" / own);
     TrainProgress worse = read_last_checkpoint(folder_ / "run").progress;
     worse.epoch = 4;
     writer.write(trainer, data_, worse);
@@ -306,6 +313,8 @@ TEST_F(CheckpointTest, OnlyTheLastAndTheBestAreKept) {
   EXPECT_NE(best.folder, last.folder);
   std::vector<std::string> expected = {"LAST", "LOCK", best.folder.filename().string(),
                                        last.folder.filename().string()};
+  expected.insert(expected.end(), kOwn.begin(), kOwn.end());
+  std::sort(expected.begin(), expected.end());
   EXPECT_EQ(names(), expected);
 }
 

@@ -30,6 +30,7 @@ constexpr const char* kLock = "LOCK";
 constexpr const char* kTensors = "state.safetensors";
 constexpr const char* kState = "state.json";
 constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kPart = ".part";  // behind the name of one that is being written
 constexpr int kReadAttempts = 5;
 
 // FNV-1a over words: quick enough for a whole training set.
@@ -90,13 +91,17 @@ std::string last_batch_text(LastBatch policy) {
   return policy == LastBatch::smaller ? "smaller" : policy == LastBatch::drop ? "drop" : "repeat";
 }
 
-// "checkpoint-000012" -> 12; nothing for any other name.
+std::string name_of_checkpoint(std::int64_t number) {
+  return fmt::format("{}{:06}", kPrefix, number);
+}
+
+// "checkpoint-000012" -> 12; nothing for any name that no checkpoint is given.
 std::optional<std::int64_t> number_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
+  const std::string_view digits = name.substr(kPrefix.size());
   std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (read.ec != std::errc() || name != name_of_checkpoint(number)) return std::nullopt;
   return number;
 }
 
@@ -148,14 +153,17 @@ void write_tensors(const fs::path& path, const std::vector<StepRunner::NamedTens
   write_safetensors(path, tensors);
 }
 
-// All that is neither last nor best, and what a killed training left half-written. What cannot be
-// removed now is, after the next checkpoint.
+// Checkpoints that are neither last nor best, and what a killed training left half-written. Other
+// names are not ours. What cannot be removed now is, after the next checkpoint.
 void remove_others(const fs::path& folder, const std::string& last, const std::string& best) {
   std::error_code error;
   std::vector<std::string> names = names_in(folder, error);
   if (error) names = names_in(folder, error);
   for (const std::string& name : names) {
-    if (name.starts_with(kPrefix) && name != last && name != best) remove_tree(folder / name);
+    const bool half = name.ends_with(kPart);
+    const bool ours =
+        number_of(half ? name.substr(0, name.size() - kPart.size()) : name).has_value();
+    if (ours && name != last && name != best) remove_tree(folder / name);
   }
 }
 
@@ -344,8 +352,7 @@ void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainPro
   // A test changes no tensor.
   const bool only_tested =
       std::exchange(untested_, std::nullopt) == progress.epoch && !progress.untested;
-  const std::string name =
-      only_tested ? last_ : fmt::format("{}{:06}", kPrefix, next_number(folder_));
+  const std::string name = only_tested ? last_ : name_of_checkpoint(next_number(folder_));
   const bool is_best = progress.best && progress.step_in_epoch == 0 && !progress.untested &&
                        progress.best->epoch == progress.epoch;
   if (!settings_) settings_ = settings_of(trainer.config(), data);
@@ -370,7 +377,7 @@ void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainPro
 
 void CheckpointWriter::write_new(const std::string& name, Trainer& trainer,
                                  const std::string& state) {
-  const fs::path part = folder_ / (name + ".part");
+  const fs::path part = folder_ / fmt::format("{}{}", name, kPart);
   remove_tree(part);
   NewFolder fresh(part);
   write_tensors(part / kTensors, trainer.runner().read_state());
