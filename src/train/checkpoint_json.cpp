@@ -92,6 +92,7 @@ Json json_of(const TrainProgress& progress) {
           {"first_step_seconds", result.first_step_seconds},
           {"training_seconds", result.training_seconds},
           {"total_seconds", result.total_seconds},
+          {"checkpoint_seconds", result.checkpoint_seconds},
           {"final_test_loss", or_null(result.final_test_loss)},
           {"final_test_accuracy", or_null(result.final_test_accuracy)},
           {"target", result.target ? Json{{"epoch", result.target->epoch},
@@ -127,6 +128,7 @@ TrainProgress read_progress(const Json& json) {
   result.first_step_seconds = json.at("first_step_seconds").get<double>();
   result.training_seconds = json.at("training_seconds").get<double>();
   result.total_seconds = json.at("total_seconds").get<double>();
+  result.checkpoint_seconds = json.value("checkpoint_seconds", 0.0);
   read_optional(json, "final_test_loss", result.final_test_loss);
   read_optional(json, "final_test_accuracy", result.final_test_accuracy);
   if (const Json& target = json.at("target"); !target.is_null()) {

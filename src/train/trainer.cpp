@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -246,7 +247,7 @@ class Trainer::Run {
         observer_(observer),
         steps_in_epoch_(trainer.loader_ == nullptr ? 1 : trainer.loader_->batches()),
         progress_(trainer.progress_),
-        seconds_before_(progress_.result.total_seconds) {}
+        seconds_before_(progress_.result.total_seconds + progress_.result.checkpoint_seconds) {}
 
   TrainResult go() {
     write_scaling();
@@ -267,7 +268,7 @@ class Trainer::Run {
       if (const auto epoch = config_.full_batch ? train_iterations() : train_epoch()) {
         finish(*epoch);
       } else {
-        checkpoint();
+        (void)checkpoint();
       }
     }
     result_.total_seconds = total_seconds();
@@ -276,7 +277,9 @@ class Trainer::Run {
   }
 
  private:
-  [[nodiscard]] double total_seconds() const { return seconds_before_ + seconds_since(start_); }
+  [[nodiscard]] double total_seconds() const {
+    return seconds_before_ + seconds_since(start_) - result_.checkpoint_seconds;
+  }
 
   void read_scaling() {
     if (config_.step.precision != Precision::fp16) return;
@@ -296,10 +299,15 @@ class Trainer::Run {
     runner_.session().write_step_state();
   }
 
-  void checkpoint() {
+  // Gives the seconds that it took.
+  double checkpoint() {
+    const Clock::time_point begin = Clock::now();
     read_scaling();
     result_.total_seconds = total_seconds();
     observer_.on_checkpoint(progress_);
+    const double seconds = seconds_since(begin);
+    result_.checkpoint_seconds += seconds;
+    return seconds;
   }
   // Within an epoch; what ends an epoch is saved before and after its test.
   [[nodiscard]] bool checkpoint_due() const {
@@ -309,28 +317,42 @@ class Trainer::Run {
 
   [[nodiscard]] bool finished() const { return result_.interrupted || result_.target.has_value(); }
 
-  // Measures a stretch of training, with the very first step apart.
+  // Measures a stretch of training, with the first step of all apart.
   struct Stretch {
     Clock::time_point start = Clock::now();
+    double saving = 0.0;   // seconds of checkpoints in it
+    double counted = 0.0;  // seconds that are part of the result already
     std::int64_t samples = 0;
     double first_seconds = 0.0, first_wait = 0.0;
     std::int64_t first_samples = 0;
   };
 
+  // Measures it up to now, and counts it as training.
+  double measure(Stretch& stretch) {
+    const double all = seconds_since(stretch.start) - stretch.saving;
+    result_.training_seconds += all - stretch.counted;
+    stretch.counted = all;
+    return all;
+  }
+
+  void save_within(Stretch& stretch) {
+    (void)measure(stretch);
+    stretch.saving += checkpoint();
+  }
+
   void count(Stretch& stretch, std::int64_t rows, double waited) {
     stretch.samples += rows;
-    if (result_.steps != 1) return;
+    if (std::exchange(stepped_, true)) return;
     stretch.first_seconds = result_.first_step_seconds = seconds_since(stretch.start);
     stretch.first_samples = rows;
     stretch.first_wait = waited;
   }
 
   // Nothing where an interruption came before the epoch's first step.
-  std::optional<EpochResult> result_of(const Stretch& stretch, std::int64_t epoch, double waited,
+  std::optional<EpochResult> result_of(Stretch& stretch, std::int64_t epoch, double waited,
                                        bool complete) {
     if (stretch.samples == 0 && progress_.step_in_epoch == 0) return std::nullopt;
-    const double all = seconds_since(stretch.start);
-    result_.training_seconds += all;
+    const double all = measure(stretch);
     EpochResult result{.epoch = epoch, .learning_rate = rate_of(epoch - 1)};
     const bool only_first = stretch.samples == stretch.first_samples;
     result.seconds = only_first ? all : all - stretch.first_seconds;
@@ -378,7 +400,7 @@ class Trainer::Run {
       count(stretch, now.rows, loader.wait_seconds());
       progress_.step_in_epoch = now.index + 1;
       report_step(epoch, now.index + 1);
-      if (checkpoint_due() && progress_.step_in_epoch < steps_in_epoch_) checkpoint();
+      if (checkpoint_due() && progress_.step_in_epoch < steps_in_epoch_) save_within(stretch);
     }
     return result_of(stretch, epoch + 1, loader.wait_seconds(),
                      progress_.step_in_epoch == steps_in_epoch_);
@@ -400,7 +422,7 @@ class Trainer::Run {
       count(stretch, config_.step.batch, 0.0);
       report_step(progress_.epoch, 1);
       ++progress_.epoch;
-      if (checkpoint_due() && progress_.epoch < last) checkpoint();
+      if (checkpoint_due() && progress_.epoch < last) save_within(stretch);
     }
     return result_of(stretch, progress_.epoch, 0.0, progress_.epoch == last);
   }
@@ -477,10 +499,10 @@ class Trainer::Run {
     fail("the loss is {} at {}. {}", loss, where, likely_cause());
   }
 
-  void finish(const EpochResult& epoch) {
+  void finish(EpochResult epoch) {
     if (!epoch.complete) {
       report(epoch);
-      checkpoint();
+      (void)checkpoint();
       return;
     }
     progress_.epoch = epoch.epoch;
@@ -493,7 +515,7 @@ class Trainer::Run {
     }
     // A test may take long, and be killed.
     progress_.untested = epoch;
-    checkpoint();
+    epoch.checkpoint_seconds = checkpoint();
     test(epoch);
   }
 
@@ -529,7 +551,7 @@ class Trainer::Run {
       progress_.best = {epoch.epoch, *epoch.test_accuracy};
     }
     look_for_trouble(epoch);
-    checkpoint();
+    (void)checkpoint();
   }
 
   void evaluate(EpochResult& epoch) {
@@ -594,7 +616,8 @@ class Trainer::Run {
   TrainProgress progress_;
   TrainResult& result_ = progress_.result;
   Clock::time_point start_;
-  double seconds_before_;  // of the trainings that this one goes on from
+  double seconds_before_;  // of the trainings that this one goes on from, with their checkpoints
+  bool stepped_ = false;   // the first step is done
 };
 
 TrainResult Trainer::train(TrainObserver& observer) { return Run(*this, observer).go(); }

@@ -53,6 +53,7 @@ struct EpochResult {
   std::int64_t samples = 0;  // trained in `seconds`
   double seconds = 0.0;      // training alone, without the very first step
   double data_wait_seconds = 0.0;
+  double checkpoint_seconds = 0.0;  // saving it before its test
   double evaluation_seconds = 0.0;
   bool complete = true;  // false when training was interrupted in it
 
@@ -63,7 +64,7 @@ struct EpochResult {
 
 struct TargetReached {
   std::int64_t epoch = 0;
-  double training_seconds = 0.0;  // first step included, evaluations not
+  double training_seconds = 0.0;  // first step included, evaluations and checkpoints not
   double total_seconds = 0.0;     // evaluations included
 };
 
@@ -77,8 +78,10 @@ struct LossScaling {
 struct TrainResult {
   std::vector<EpochResult> epochs;
   std::int64_t steps = 0;
-  double first_step_seconds = 0.0;
+  double first_step_seconds = 0.0;  // since the training began or was resumed
+  // From the very beginning, whatever the number of parts. The total has evaluations too.
   double training_seconds = 0.0, total_seconds = 0.0;
+  double checkpoint_seconds = 0.0;  // beside the total
   std::optional<double> final_test_loss, final_test_accuracy;
   std::optional<TargetReached> target;
   bool interrupted = false;

@@ -156,7 +156,7 @@ void TrainRecord::add(const EpochResult& epoch) {
   record.seconds = epoch.seconds;
   record.data_wait_seconds = epoch.data_wait_seconds;
   record.evaluation_seconds = epoch.evaluation_seconds;
-  const double end = now() - epoch.evaluation_seconds;
+  const double end = now() - epoch.evaluation_seconds - epoch.checkpoint_seconds;
   record.energy_joules = energy(end - epoch.seconds, end);
   epochs_.push_back(record);
   writing([&] { store_->add(run_, std::span<const EpochRecord>(&record, 1)); });
@@ -211,6 +211,9 @@ std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::s
     if (value) numbers_[name] = *value;
   };
   set("first_step_seconds", result.first_step_seconds);
+  set("training_seconds", result.training_seconds);
+  set("total_seconds", result.total_seconds);
+  set("checkpoint_seconds", result.checkpoint_seconds);
   if (seconds > 0.0) {
     set("samples_per_second", static_cast<double>(samples) / seconds);
     set("data_wait_share", waited / seconds);
