@@ -168,6 +168,31 @@ TEST_F(CheckpointCli, ResumingChecksThePrecisionAndStoresWhatChanged) {
                   {"after 4 steps deterministic: no", "threads: 1 in the checkpoint, 2 now"});
 }
 
+TEST_F(CheckpointCli, AResumedTrainingIsStoredAsAPartOfTheWhole) {
+  const std::string train =
+      "train mlp --backend reference --threads 1 --data synthetic:1x8x8:4:64 --batch 16 ";
+  ASSERT_EQ(run("export mlp --image 8x8 --classes 4 --out mlp.safetensors").code, 0);
+  ASSERT_EQ(run(train + "--checkpoint run --epochs 3 --store s.db --weights mlp.safetensors").code,
+            0);
+  const Outcome outcome = run(train + "--checkpoint run --epochs 5 --store s.db --resume");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Store store(folder_ / "s.db");
+  const RunRecord first = store.runs().at(0), second = store.runs().at(1);
+  EXPECT_EQ(first.work.first_epoch, 0);
+  EXPECT_EQ(second.work.first_epoch, 3);
+  EXPECT_FALSE(first.work.weights.empty());
+  EXPECT_EQ(second.work.weights, first.work.weights);
+  EXPECT_FALSE(first.numbers.contains("former_seconds"));
+  EXPECT_EQ(second.numbers.at("former_seconds"), first.numbers.at("training_seconds"));
+  EXPECT_EQ(second.numbers.at("former_best_test_accuracy"), first.numbers.at("best_test_accuracy"));
+  EXPECT_GE(second.numbers.at("best_test_accuracy"), first.numbers.at("best_test_accuracy"));
+  EXPECT_EQ(second.numbers.at("training_steps"), 20.0);
+  double seconds = second.numbers.at("former_seconds") + second.numbers.at("first_step_seconds");
+  for (const EpochRecord& epoch : store.epochs(second.id)) seconds += epoch.seconds;
+  EXPECT_NEAR(second.numbers.at("training_seconds"), seconds, 1e-9);
+  EXPECT_GT(second.numbers.at("total_seconds"), second.numbers.at("training_seconds"));
+}
+
 TEST_F(CheckpointCli, ExportedWeightsTrainOnAndGetANewHead) {
   const std::string train =
       "train mlp --backend reference --threads 1 --batch 16 --epochs 1 --data synthetic:1x8x8:";

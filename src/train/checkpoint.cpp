@@ -359,6 +359,7 @@ void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainPro
   Checkpoint checkpoint;
   checkpoint.model = trainer.config().step.model;
   checkpoint.class_names = data.train.class_names;
+  checkpoint.weights = weights_;
   checkpoint.settings = *settings_;
   checkpoint.surroundings = surroundings_of(trainer.config(), trainer.runner().session().device());
   checkpoint.progress = progress;

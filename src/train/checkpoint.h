@@ -40,6 +40,7 @@ struct Checkpoint {
   std::filesystem::path folder;
   ModelConfig model;
   std::vector<std::string> class_names;  // of the data; empty where it has none
+  std::string weights;                   // the file that the training began with, in words
   Settings settings, surroundings;
   TrainProgress progress;
   std::string best;  // the folder's name; empty: none yet
@@ -83,6 +84,9 @@ class CheckpointWriter {
   // writes there.
   explicit CheckpointWriter(std::filesystem::path folder);
 
+  // What the training began with: kept in every checkpoint.
+  void set_weights(const std::string& weights) { weights_ = weights; }
+
   // A failure leaves the former checkpoint as it was.
   void write(Trainer& trainer, const Split& data, const TrainProgress& progress);
 
@@ -91,7 +95,7 @@ class CheckpointWriter {
 
   std::filesystem::path folder_;
   FolderLock lock_;
-  std::string best_;
+  std::string best_, weights_;
   std::string last_;                      // written by us
   std::optional<std::int64_t> untested_;  // the epoch that it was waiting to be tested for
   std::optional<Settings> settings_;      // of the data and the configuration, which do not change

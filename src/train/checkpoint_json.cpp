@@ -167,6 +167,7 @@ std::string checkpoint_text(const Checkpoint& checkpoint) {
                          {"ridgeline", build_info::version},
                          {"model", json_of(checkpoint.model)},
                          {"class_names", checkpoint.class_names},
+                         {"weights", checkpoint.weights},
                          {"settings", checkpoint.settings},
                          {"surroundings", checkpoint.surroundings},
                          {"best_folder", checkpoint.best},
@@ -184,6 +185,7 @@ Checkpoint parse_checkpoint(const std::string& text, const std::string& where) {
     Checkpoint checkpoint;
     checkpoint.model = read_model(document.at("model"));
     checkpoint.class_names = document.at("class_names").get<std::vector<std::string>>();
+    checkpoint.weights = document.value("weights", "");
     checkpoint.settings = document.at("settings").get<Settings>();
     checkpoint.surroundings = document.at("surroundings").get<Settings>();
     checkpoint.best = document.at("best_folder").get<std::string>();

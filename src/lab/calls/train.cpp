@@ -245,6 +245,7 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   report.config = trainer.config();
   report.identity = describe_training(report.config, split, runner.session().device().name(),
                                       checkpoints.weights(), checkpoints.epochs_done());
+  checkpoints.settle_weights(report.identity.work);
   report.parameters = count_parameters(runner.parameters());
   report.setup_seconds = trainer.setup_seconds();
   report.state_bytes = runner.session().state_bytes();

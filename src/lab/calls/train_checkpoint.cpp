@@ -80,6 +80,11 @@ std::string TrainCheckpoints::save(Trainer& trainer, const Split& data,
   }
 }
 
+void TrainCheckpoints::settle_weights(Work& work) {
+  if (resumed_) work.weights = resumed_->weights;
+  if (writer_) writer_->set_weights(work.weights);
+}
+
 std::int64_t TrainCheckpoints::epochs_done() const {
   return resumed_ ? resumed_->progress.epoch : 0;
 }

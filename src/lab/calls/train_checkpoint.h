@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lab/store/identity.h"
 #include "train/checkpoint.h"
 
 namespace ridgeline {
@@ -42,6 +43,8 @@ class TrainCheckpoints {
   // How many epochs were done before; with full batches iterations.
   [[nodiscard]] std::int64_t epochs_done() const;
   [[nodiscard]] const std::string& weights() const { return options_.weights; }
+  // A resumed training began with the weights of its first part.
+  void settle_weights(Work& work);
 
  private:
   CheckpointOptions options_;

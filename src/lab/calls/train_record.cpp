@@ -42,6 +42,14 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer,
   numbers_["setup_seconds"] = trainer.setup_seconds();
   numbers_["parameters"] = static_cast<double>(count_parameters(trainer.runner().parameters()));
   numbers_["planned_bytes"] = static_cast<double>(session.state_bytes() + session.scratch_bytes());
+  if (const TrainProgress& former = trainer.beginning(); former.result.steps > 0) {
+    numbers_["former_seconds"] = former.result.training_seconds;
+    numbers_["former_total_seconds"] = former.result.total_seconds;
+    if (former.best) {
+      numbers_["former_best_test_accuracy"] = former.best->accuracy;
+      numbers_["best_test_accuracy"] = former.best->accuracy;
+    }
+  }
   if (!options.tensorboard.empty()) {
     board_.emplace(options.tensorboard, wall_time_now());
     std::vector<Setting> settings = settings_of(identity.work, identity.executor);
@@ -211,6 +219,7 @@ std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::s
     if (value) numbers_[name] = *value;
   };
   set("first_step_seconds", result.first_step_seconds);
+  set("training_steps", static_cast<double>(result.steps));
   set("training_seconds", result.training_seconds);
   set("total_seconds", result.total_seconds);
   set("checkpoint_seconds", result.checkpoint_seconds);

@@ -25,13 +25,11 @@ Way way_of(const RunRecord& run) {
   return run.command == "profile" ? Way::profile : Way::iterations;
 }
 
-// Seconds of one sample, epoch by epoch; the first epoch fills caches and chooses kernels.
+// Seconds of one sample, epoch by epoch.
 std::vector<double> epoch_times(const RunView& run) {
   std::vector<double> times;
-  for (const EpochRecord& epoch : run.epochs) {
-    if (epoch.seconds > 0.0 && epoch.samples > 0 && (epoch.epoch > 1 || run.epochs.size() == 1)) {
-      times.push_back(epoch.seconds / static_cast<double>(epoch.samples));
-    }
+  for (const EpochRecord& epoch : run.steady_epochs()) {
+    times.push_back(epoch.seconds / static_cast<double>(epoch.samples));
   }
   return times;
 }
