@@ -449,6 +449,39 @@ TEST_F(CheckpointTest, ChoicesOfAutoComeFromTheCheckpoint) {
   EXPECT_EQ(*config.plan.choices, checkpoint.choices);
 }
 
+TEST_F(CheckpointTest, OtherKernelsAreTold) {
+  TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  config.plan.backend = "auto";
+  config.plan.choices = std::make_shared<PlanChoices>();
+  Trainer first(config, data_, make_cpu_device());
+  CheckpointWriter(folder_ / "run").write(first, data_, {});
+  Checkpoint checkpoint = read_last_checkpoint(folder_ / "run");
+  EXPECT_EQ(checkpoint.kernels, first.kernels());
+  EXPECT_TRUE(changes_since(checkpoint, first).empty());
+  // As where another machine measures otherwise.
+  for (auto& [key, providers] : *config.plan.choices) {
+    std::fill(providers.begin(), providers.end(), "native");
+  }
+  Trainer native(config, data_, make_cpu_device());
+  CheckpointWriter(folder_ / "native").write(native, data_, {});
+  for (auto& [key, providers] : *config.plan.choices) {
+    std::fill(providers.begin(), providers.end(), "onednn");
+  }
+  Trainer other(config, data_, make_cpu_device());
+  checkpoint = read_last_checkpoint(folder_ / "native");
+  const std::vector<std::string> changes = changes_since(checkpoint, other);
+  ASSERT_EQ(changes.size(), 1U);
+  expect_contains(changes[0], {"kernels: ", "in the checkpoint", "now"});
+  // One that an engine of a library took the place of.
+  checkpoint.kernels = other.kernels();
+  checkpoint.kernels[3] = "cudnn:conv2d/eng62{2=0}";
+  expect_contains(changes_since(checkpoint, other).at(0),
+                  {"1 of", "kernels: cudnn:conv2d/eng62{2=0} in the checkpoint, "});
+  // A checkpoint of a former version does not tell.
+  checkpoint.kernels.clear();
+  EXPECT_TRUE(changes_since(checkpoint, other).empty());
+}
+
 TEST(ExportWeights, AStateDictHasTheCountersOfPyTorch) {
   const std::vector<Parameter> network = {{"bn.weight", {2}, Role::parameter, {}},
                                           {"bn.bias", {2}, Role::parameter, {}},

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "backends/registry.h"
@@ -167,6 +169,20 @@ void remove_others(const fs::path& folder, const std::string& last, const std::s
   }
 }
 
+// What libraries choose by measuring may be another kernel elsewhere.
+std::optional<std::string> other_kernels(const std::vector<std::string>& saved,
+                                         const std::vector<std::string>& now) {
+  if (saved.empty() || saved == now) return std::nullopt;
+  if (saved.size() != now.size()) {
+    return fmt::format("kernels: {} in the checkpoint, {} now", saved.size(), now.size());
+  }
+  const auto first = std::mismatch(saved.begin(), saved.end(), now.begin());
+  const auto same = std::inner_product(saved.begin(), saved.end(), now.begin(), std::size_t{0},
+                                       std::plus<>(), std::equal_to<>());
+  return fmt::format("{} of {} kernels: {} in the checkpoint, {} now", saved.size() - same,
+                     saved.size(), *first.first, *first.second);
+}
+
 std::int64_t next_number(const fs::path& folder) {
   std::int64_t number = 0;
   std::error_code error;
@@ -271,6 +287,9 @@ std::vector<std::string> changes_since(const Checkpoint& checkpoint, Trainer& tr
     changes.push_back(fmt::format("precision: unknown in the checkpoint, {} now",
                                   name_of(trainer.config().step.precision)));
   }
+  if (const auto kernels = other_kernels(checkpoint.kernels, trainer.kernels())) {
+    changes.push_back(*kernels);
+  }
   return changes;
 }
 
@@ -365,6 +384,7 @@ void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainPro
   checkpoint.progress = progress;
   checkpoint.best = is_best ? name : best_;
   if (trainer.config().plan.choices) checkpoint.choices = *trainer.config().plan.choices;
+  checkpoint.kernels = trainer.kernels();
   if (only_tested) {
     write_durably(folder_ / name / kState, checkpoint_text(checkpoint));
   } else {

@@ -45,6 +45,7 @@ struct Checkpoint {
   TrainProgress progress;
   std::string best;  // the folder's name; empty: none yet
   PlanChoices choices;
+  std::vector<std::string> kernels;  // of Trainer::kernels(); empty: not known
   WeightFile tensors;
 };
 

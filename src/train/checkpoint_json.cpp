@@ -172,7 +172,8 @@ std::string checkpoint_text(const Checkpoint& checkpoint) {
                          {"surroundings", checkpoint.surroundings},
                          {"best_folder", checkpoint.best},
                          {"progress", json_of(checkpoint.progress)},
-                         {"choices", checkpoint.choices}};
+                         {"choices", checkpoint.choices},
+                         {"kernels", checkpoint.kernels}};
   return document.dump(1) + '\n';
 }
 
@@ -191,6 +192,7 @@ Checkpoint parse_checkpoint(const std::string& text, const std::string& where) {
     checkpoint.best = document.at("best_folder").get<std::string>();
     checkpoint.progress = read_progress(document.at("progress"));
     checkpoint.choices = document.at("choices").get<PlanChoices>();
+    checkpoint.kernels = document.value("kernels", std::vector<std::string>());
     settle_precision(checkpoint);
     return checkpoint;
   } catch (const Json::exception& error) {

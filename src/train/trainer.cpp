@@ -200,6 +200,18 @@ void Trainer::check_memory_for_plans() const {
                runner_ != nullptr ? runner_->bytes() + host_bytes(batch) : needed(batch), needed);
 }
 
+std::vector<std::string> Trainer::kernels() const {
+  std::vector<Session::PlanId> plans = {plans_.train};
+  if (plans_.train_rest) plans.push_back(*plans_.train_rest);
+  std::vector<std::string> names;
+  for (const Session::PlanId plan : plans) {
+    for (const Step& step : runner_->session().plan(plan).steps) {
+      names.push_back(step.kernel_name());
+    }
+  }
+  return names;
+}
+
 Evaluation Trainer::evaluate(ConfusionMatrix* confusion) {
   ensure(test_loader_ != nullptr, "there is nothing to evaluate on");
   SeeLogits see;

@@ -167,6 +167,8 @@ class Trainer {
   [[nodiscard]] std::optional<Session::PlanId> evaluation_plan() const {
     return plans_.eval ? std::optional(plans_.eval->full) : std::nullopt;
   }
+  // Names of the kernels of a training step, in order, and of the last, smaller one's.
+  [[nodiscard]] std::vector<std::string> kernels() const;
   [[nodiscard]] double setup_seconds() const { return setup_seconds_; }
 
  private:
