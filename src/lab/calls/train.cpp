@@ -207,6 +207,23 @@ void tell_plans(const RunOptions& options, Trainer& trainer, CallListener& liste
   listener.plan(text);
 }
 
+// What is known before the first step.
+void describe(Trainer& trainer, TrainCheckpoints& checkpoints, TrainReport& report) {
+  StepRunner& runner = trainer.runner();
+  report.config = trainer.config();
+  report.identity = describe_training(report.config, *report.data, runner.session().device().name(),
+                                      checkpoints.weights(), checkpoints.epochs_done());
+  checkpoints.settle_weights(report.identity.work);
+  report.parameters = count_parameters(runner.parameters());
+  report.setup_seconds = trainer.setup_seconds();
+  report.state_bytes = runner.session().state_bytes();
+  report.scratch_bytes = runner.session().scratch_bytes();
+  for (const Step& step : runner.session().plan(trainer.training_plan()).steps) {
+    report.kernels.push_back(step.kernel_name());
+  }
+  report.story = checkpoints.story();
+}
+
 // What only a training that came to its end has.
 void look_at_the_end(const TrainRequest& request, Trainer& trainer, TrainReport& report) {
   if (request.confusion) {
@@ -241,19 +258,7 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
 
   Trainer trainer(config, split, std::move(device));
   checkpoints.load(trainer);
-  StepRunner& runner = trainer.runner();
-  report.config = trainer.config();
-  report.identity = describe_training(report.config, split, runner.session().device().name(),
-                                      checkpoints.weights(), checkpoints.epochs_done());
-  checkpoints.settle_weights(report.identity.work);
-  report.parameters = count_parameters(runner.parameters());
-  report.setup_seconds = trainer.setup_seconds();
-  report.state_bytes = runner.session().state_bytes();
-  report.scratch_bytes = runner.session().scratch_bytes();
-  for (const Step& step : runner.session().plan(trainer.training_plan()).steps) {
-    report.kernels.push_back(step.kernel_name());
-  }
-  report.story = checkpoints.story();
+  describe(trainer, checkpoints, report);
 
   // The first question: from here on the listener hears of interruptions, and the record is closed.
   (void)listener.go_on();
@@ -279,7 +284,7 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   report.joules_per_sample = record.joules_per_sample();
   report.store_trouble = record.trouble();
   report.checkpoint_failed = checkpoints.failed();
-  runner.session().stop_when([&] { return !listener.go_on(); });
+  trainer.runner().session().stop_when([&] { return !listener.go_on(); });
   try {
     if (!report.result.interrupted) look_at_the_end(request, trainer, report);
   } catch (const Interrupted&) {
