@@ -10,6 +10,7 @@
 
 #include "backends/registry.h"
 #include "data/synthetic.h"
+#include "plan/choice_cache.h"
 #include "support/data_files.h"
 #include "support/small_disk.h"
 #include "train/checkpoint_json.h"
@@ -447,6 +448,23 @@ TEST_F(CheckpointTest, ChoicesOfAutoComeFromTheCheckpoint) {
     EXPECT_EQ(step.provider, "native") << step.kernel_name();
   }
   EXPECT_EQ(*config.plan.choices, checkpoint.choices);
+}
+
+TEST_F(CheckpointTest, ChoicesOfLibrariesComeFromTheCheckpoint) {
+  const std::string key = "a product | a GPU | a version";
+  const std::vector<std::string> measured = {"eng62{2=0}", "0.001"};
+  store_choice(folder_ / "here.json", key, measured);
+  const TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  Trainer trainer(config, data_, make_cpu_device());
+  CheckpointWriter(folder_ / "run").write(trainer, data_, {});
+  // Elsewhere something else was measured, or nothing yet.
+  store_choice(folder_ / "elsewhere.json", key, {"eng5", "0.002"});
+  prefer_choices(read_last_checkpoint(folder_ / "run").library_choices);
+  EXPECT_EQ(load_choice(folder_ / "elsewhere.json", key), measured);
+  EXPECT_EQ(load_choice({}, key), measured);
+  EXPECT_TRUE(load_choice(folder_ / "elsewhere.json", "another product").empty());
+  prefer_choices({});
+  EXPECT_EQ(load_choice(folder_ / "elsewhere.json", key).at(0), "eng5");
 }
 
 TEST_F(CheckpointTest, OtherKernelsAreTold) {

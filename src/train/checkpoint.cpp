@@ -19,6 +19,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "base/text_file.h"
+#include "plan/choice_cache.h"
 #include "train/checkpoint_json.h"
 #include "train/safetensors.h"
 
@@ -384,6 +385,7 @@ void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainPro
   checkpoint.progress = progress;
   checkpoint.best = is_best ? name : best_;
   if (trainer.config().plan.choices) checkpoint.choices = *trainer.config().plan.choices;
+  checkpoint.library_choices = choices_in_use();
   checkpoint.kernels = trainer.kernels();
   if (only_tested) {
     write_durably(folder_ / name / kState, checkpoint_text(checkpoint));

@@ -43,8 +43,9 @@ struct Checkpoint {
   std::string weights;                   // the file that the training began with, in words
   Settings settings, surroundings;
   TrainProgress progress;
-  std::string best;  // the folder's name; empty: none yet
-  PlanChoices choices;
+  std::string best;                  // the folder's name; empty: none yet
+  PlanChoices choices;               // of `auto`
+  PlanChoices library_choices;       // of backends among their libraries' kernels
   std::vector<std::string> kernels;  // of Trainer::kernels(); empty: not known
   WeightFile tensors;
 };

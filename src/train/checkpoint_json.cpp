@@ -173,6 +173,7 @@ std::string checkpoint_text(const Checkpoint& checkpoint) {
                          {"best_folder", checkpoint.best},
                          {"progress", json_of(checkpoint.progress)},
                          {"choices", checkpoint.choices},
+                         {"library_choices", checkpoint.library_choices},
                          {"kernels", checkpoint.kernels}};
   return document.dump(1) + '\n';
 }
@@ -192,6 +193,7 @@ Checkpoint parse_checkpoint(const std::string& text, const std::string& where) {
     checkpoint.best = document.at("best_folder").get<std::string>();
     checkpoint.progress = read_progress(document.at("progress"));
     checkpoint.choices = document.at("choices").get<PlanChoices>();
+    checkpoint.library_choices = document.value("library_choices", PlanChoices());
     checkpoint.kernels = document.value("kernels", std::vector<std::string>());
     settle_precision(checkpoint);
     return checkpoint;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "plan/choice_cache.h"
 
 namespace ridgeline {
 
@@ -37,6 +38,7 @@ void TrainCheckpoints::configure(TrainConfig& config, const Split& data) {
   if (!resumed_) return;
   check_settings(*resumed_, config, data);
   *config.plan.choices = resumed_->choices;
+  prefer_choices(resumed_->library_choices);
 }
 
 void TrainCheckpoints::load(Trainer& trainer) {
