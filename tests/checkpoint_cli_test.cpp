@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "base/philox.h"
+#include "base/text_file.h"
+#include "lab/store/store.h"
 #include "support/data_files.h"
 #include "support/program.h"
 #include "train/checkpoint.h"
@@ -85,6 +87,29 @@ TEST_F(CheckpointCli, CtrlCAndSigtermSaveACheckpointThatResumes) {
   }
 }
 
+// The tests would take minutes, and so would a step: neither is waited for.
+TEST_F(CheckpointCli, AnInterruptionIsObeyedWithinTestsAndSteps) {
+  const std::string slow =
+      "train resnet18 --backend reference --threads 1 --image 96x96 --data "
+      "synthetic:3x96x96:4:2000 --checkpoint ";
+  Child tested(slow + "test --batch 1 --limit 1 --eval-batch 64 --epochs 2", folder_);
+  // The epoch is saved before it is tested.
+  while (!has_checkpoint(folder_ / "test")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  tested.send(SIGTERM);
+  const Outcome outcome = tested.finish();
+  EXPECT_EQ(outcome.code, 128 + SIGTERM);
+  expect_contains(outcome.out, {"n/a  interrupted", "interrupted: these are the results so far"});
+  EXPECT_TRUE(read_last_checkpoint(folder_ / "test").progress.untested);
+
+  Child stepping(slow + "step --batch 1000", folder_);
+  stepping.wait_for("train loss");
+  stepping.send(SIGTERM);
+  EXPECT_EQ(stepping.finish().code, 128 + SIGTERM);
+  EXPECT_EQ(read_last_checkpoint(folder_ / "step").progress.result.steps, 0);
+}
+
 TEST_F(CheckpointCli, WrongUseIsRefusedWithTheReason) {
   const auto expect_refused = [&](const std::string& arguments,
                                   const std::vector<std::string>& parts) {
@@ -114,6 +139,58 @@ TEST_F(CheckpointCli, WrongUseIsRefusedWithTheReason) {
   expect_refused("export mnist_cnn --checkpoint run --out x",
                  {"checkpoint of mlp, not of mnist_cnn"});
   expect_refused("export mlp --out none/x.safetensors", {"none/x.safetensors"});
+}
+
+TEST_F(CheckpointCli, ResumingChecksThePrecisionAndStoresWhatChanged) {
+  const std::string train =
+      "train mlp --backend reference --data synthetic:1x8x8:4:64 --batch 16 --checkpoint run ";
+  ASSERT_EQ(run(train + "--epochs 1 --threads 1").code, 0);
+  const fs::path state = read_last_checkpoint(folder_ / "run").folder / "state.json";
+  const std::string text = read_text(state);
+  const std::string entry = R"("precision": "fp32")";
+  ASSERT_NE(text.find(entry), text.npos);
+  std::ofstream(state) << std::string(text).replace(text.find(entry), entry.size(),
+                                                    R"("precision": "bf16")");
+  const Outcome refused = run(train + "--epochs 2 --threads 1 --resume");
+  EXPECT_EQ(refused.code, 2);
+  expect_contains(refused.err, {"precision: bf16 in the checkpoint, fp32 now"});
+  std::ofstream(state) << text;
+  const Outcome told = run(train + "--epochs 2 --threads 2 --deterministic --resume --store s.db");
+  EXPECT_EQ(told.code, 0) << told.err;
+  const std::string changes =
+      "deterministic: no in the checkpoint, yes now; threads: 1 in the checkpoint, 2 now";
+  expect_contains(told.out, {"changed    " + changes});
+  const Store store(folder_ / "s.db");
+  const RunRecord stored = store.runs().at(0);
+  EXPECT_TRUE(stored.executor.deterministic);
+  EXPECT_EQ(stored.executor.threads, 2);
+  expect_contains(stored.notes.at("resumed_with_changes"),
+                  {"after 4 steps deterministic: no", "threads: 1 in the checkpoint, 2 now"});
+}
+
+TEST_F(CheckpointCli, AResumedTrainingIsStoredAsAPartOfTheWhole) {
+  const std::string train =
+      "train mlp --backend reference --threads 1 --data synthetic:1x8x8:4:64 --batch 16 ";
+  ASSERT_EQ(run("export mlp --image 8x8 --classes 4 --out mlp.safetensors").code, 0);
+  ASSERT_EQ(run(train + "--checkpoint run --epochs 3 --store s.db --weights mlp.safetensors").code,
+            0);
+  const Outcome outcome = run(train + "--checkpoint run --epochs 5 --store s.db --resume");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Store store(folder_ / "s.db");
+  const RunRecord first = store.runs().at(0), second = store.runs().at(1);
+  EXPECT_EQ(first.work.first_epoch, 0);
+  EXPECT_EQ(second.work.first_epoch, 3);
+  EXPECT_FALSE(first.work.weights.empty());
+  EXPECT_EQ(second.work.weights, first.work.weights);
+  EXPECT_FALSE(first.numbers.contains("former_seconds"));
+  EXPECT_EQ(second.numbers.at("former_seconds"), first.numbers.at("training_seconds"));
+  EXPECT_EQ(second.numbers.at("former_best_test_accuracy"), first.numbers.at("best_test_accuracy"));
+  EXPECT_GE(second.numbers.at("best_test_accuracy"), first.numbers.at("best_test_accuracy"));
+  EXPECT_EQ(second.numbers.at("training_steps"), 20.0);
+  double seconds = second.numbers.at("former_seconds") + second.numbers.at("first_step_seconds");
+  for (const EpochRecord& epoch : store.epochs(second.id)) seconds += epoch.seconds;
+  EXPECT_NEAR(second.numbers.at("training_seconds"), seconds, 1e-9);
+  EXPECT_GT(second.numbers.at("total_seconds"), second.numbers.at("training_seconds"));
 }
 
 TEST_F(CheckpointCli, ExportedWeightsTrainOnAndGetANewHead) {

@@ -2,12 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <fstream>
+#include <limits>
+#include <set>
 
 #include "backends/registry.h"
 #include "data/synthetic.h"
+#include "plan/choice_cache.h"
 #include "support/data_files.h"
 #include "support/small_disk.h"
+#include "train/checkpoint_json.h"
 #include "train/export_weights.h"
 
 namespace ridgeline {
@@ -78,6 +84,28 @@ class Recorder final : public TrainObserver {
   std::int64_t stop_after_, done_ = 0;
 };
 
+// Saves every checkpoint it is offered, and stops when it was asked so often.
+class StopAtQuestion final : public TrainObserver {
+ public:
+  StopAtQuestion(Trainer& trainer, const Split& data, CheckpointWriter& writer, int stop_at)
+      : trainer_(trainer), data_(data), writer_(writer), stop_at_(stop_at) {}
+
+  void on_checkpoint(const TrainProgress& progress) override {
+    writer_.write(trainer_, data_, progress);
+    at_checkpoints.push_back(questions);
+  }
+  [[nodiscard]] bool stop() override { return ++questions >= stop_at_; }
+
+  int questions = 0;
+  std::vector<int> at_checkpoints;
+
+ private:
+  Trainer& trainer_;
+  const Split& data_;
+  CheckpointWriter& writer_;
+  int stop_at_;
+};
+
 struct Finished {
   std::vector<StepKey> keys;
   TrainResult result;
@@ -122,6 +150,38 @@ class CheckpointTest : public testing::FileTest {
     std::sort(list.begin(), list.end());
     return list;
   }
+  // A whole training, and how often it had asked by each of its checkpoints.
+  struct Questioned : Finished {
+    std::vector<int> at_checkpoints;
+  };
+  [[nodiscard]] Questioned questioned(const TrainConfig& config) const {
+    Trainer trainer(config, data_, make_cpu_device());
+    CheckpointWriter writer(folder_ / "whole");
+    StopAtQuestion observer(trainer, data_, writer, std::numeric_limits<int>::max());
+    Questioned whole;
+    whole.result = trainer.train(observer);
+    whole.state = trainer.runner().read_state();
+    whole.at_checkpoints = observer.at_checkpoints;
+    return whole;
+  }
+  // Gives the checkpoint that the interruption left.
+  [[nodiscard]] Checkpoint interrupt_and_resume(const TrainConfig& config, const Finished& whole,
+                                                int stop_at) const {
+    const fs::path folder = folder_ / std::to_string(stop_at);
+    {
+      CheckpointWriter writer(folder);
+      Trainer first(config, data_, make_cpu_device());
+      StopAtQuestion observer(first, data_, writer, stop_at);
+      EXPECT_TRUE(first.train(observer).interrupted);
+      // It is asked once more where an epoch had just ended.
+      EXPECT_LE(observer.questions, stop_at + 1);
+    }
+    Checkpoint last = read_last_checkpoint(folder);
+    Trainer second(config, data_, make_cpu_device());
+    restore(last, second);
+    expect_same(whole, finish(second, data_, nullptr));
+    return last;
+  }
   const Split data_ = small_data();
 };
 
@@ -150,6 +210,42 @@ TEST_F(CheckpointTest, AResumedTrainingEqualsAnUninterruptedOneBitForBit) {
       EXPECT_EQ(rest, stop);
       EXPECT_TRUE(std::equal(whole.keys.begin() + rest, whole.keys.end(), resumed.keys.begin()));
     }
+  }
+}
+
+// Before and within steps of training and of tests, with batch norms that have statistics.
+TEST_F(CheckpointTest, InterruptedAtAnyMomentATrainingResumesBitForBit) {
+  TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  config.step.model.name = "mobilenet_v2";
+  config.step.batch = 32;
+  config.eval_batch = 8;
+  config.epochs = 2;
+  const Questioned whole = questioned(config);
+  // Asked so often before each checkpoint: before and after the tests of the two epochs.
+  ASSERT_EQ(whole.at_checkpoints.size(), 4U);
+  const auto middle = [&](std::size_t i) {
+    return (whole.at_checkpoints[i] + whole.at_checkpoints[i + 1]) / 2;
+  };
+  const int in_step = whole.at_checkpoints[0] / 2, in_test = middle(0), in_second = middle(1);
+  for (const int stop_at : {in_step, in_test, in_second}) {
+    SCOPED_TRACE(stop_at);
+    const Checkpoint last = interrupt_and_resume(config, whole, stop_at);
+    EXPECT_EQ(last.progress.untested.has_value(), stop_at == in_test);
+    EXPECT_EQ(last.progress.step_in_epoch > 0, stop_at != in_test);
+  }
+}
+
+TEST_F(CheckpointTest, FullBatchTrainingIsInterruptedAtAnyMoment) {
+  TrainConfig config = small_config(AdamAttributes{});
+  config.full_batch = true;
+  config.epochs = 5;
+  config.eval_every = 2;
+  config.eval_batch = 8;
+  const Questioned whole = questioned(config);
+  const int last = whole.at_checkpoints.back();
+  for (int stop_at = 1; stop_at < last; stop_at += last / 9) {
+    SCOPED_TRACE(stop_at);
+    (void)interrupt_and_resume(config, whole, stop_at);
   }
 }
 
@@ -191,6 +287,9 @@ TEST_F(CheckpointTest, FullBatchTrainingResumesAtItsIteration) {
 }
 
 TEST_F(CheckpointTest, OnlyTheLastAndTheBestAreKept) {
+  static constexpr std::array kOwn = {"checkpoint-000001-keep", "checkpoint-000002.bak",
+                                      "checkpoint-000003.part.old", "checkpoint-3",
+                                      "checkpoint-best"};
   const TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
   Trainer trainer(config, data_, make_cpu_device());
   {
@@ -201,6 +300,8 @@ TEST_F(CheckpointTest, OnlyTheLastAndTheBestAreKept) {
                     {"another training"});
     // What a killed training left behind goes away with the next checkpoint.
     fs::create_directory(folder_ / "run" / "checkpoint-000077.part");
+    // What the user put there stays.
+    for (const char* own : kOwn) fs::create_directory(folder_ / "run" / own);
     TrainProgress worse = read_last_checkpoint(folder_ / "run").progress;
     worse.epoch = 4;
     writer.write(trainer, data_, worse);
@@ -213,6 +314,8 @@ TEST_F(CheckpointTest, OnlyTheLastAndTheBestAreKept) {
   EXPECT_NE(best.folder, last.folder);
   std::vector<std::string> expected = {"LAST", "LOCK", best.folder.filename().string(),
                                        last.folder.filename().string()};
+  expected.insert(expected.end(), kOwn.begin(), kOwn.end());
+  std::sort(expected.begin(), expected.end());
   EXPECT_EQ(names(), expected);
 }
 
@@ -279,6 +382,53 @@ TEST_F(CheckpointTest, EveryDifferentSettingIsNamed) {
                         "seed: 5", "schedule:", "contents of the data:"});
 }
 
+TEST_F(CheckpointTest, EachPrecisionIsASettingOfItsOwn) {
+  std::set<std::string> names;
+  for (const Precision precision :
+       {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16}) {
+    TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+    config.step.precision = precision;
+    names.insert(settings_of(config, data_).at("precision"));
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"fp32", "tf32", "bf16", "fp16"}));
+}
+
+TEST_F(CheckpointTest, OfAnOldCheckpointOnlyFp16IsKnown) {
+  const TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  Trainer trainer(config, data_, make_cpu_device());
+  Checkpoint old;
+  old.settings = settings_of(config, data_);
+  old.settings["precision"] = "f32";
+  Checkpoint read = parse_checkpoint(checkpoint_text(old), "state.json");
+  check_settings(read, config, data_);
+  EXPECT_EQ(changes_since(read, trainer),
+            std::vector<std::string>{"precision: unknown in the checkpoint, fp32 now"});
+  old.progress.result.scaling = LossScaling{};
+  read = parse_checkpoint(checkpoint_text(old), "state.json");
+  expect_contains(refusal([&] { check_settings(read, config, data_); }),
+                  {"precision: fp16 in the checkpoint, fp32 now"});
+}
+
+TEST_F(CheckpointTest, DeviceThreadsAndDeterminismMayChangeAndAreTold) {
+  TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  Trainer trainer(config, data_, make_cpu_device());
+  CheckpointWriter(folder_ / "run").write(trainer, data_, {});
+  Checkpoint checkpoint = read_last_checkpoint(folder_ / "run");
+  EXPECT_TRUE(changes_since(checkpoint, trainer).empty());
+  checkpoint.surroundings["device"] = "cuda:0 (a GPU)";
+  config.plan.deterministic = true;
+  check_settings(checkpoint, config, data_);
+  Trainer other(config, data_, make_cpu_device());
+  restore(checkpoint, other);
+  const std::vector<std::string>& changes = other.beginning().changes;
+  ASSERT_EQ(changes.size(), 1U);
+  expect_contains(changes[0], {"after 0 steps", "deterministic: no in the checkpoint, yes now",
+                               "device: cuda:0 (a GPU) in the checkpoint, cpu"});
+  // What one part of a training did otherwise is known to all later ones.
+  CheckpointWriter(folder_ / "later").write(other, data_, other.beginning());
+  EXPECT_EQ(read_last_checkpoint(folder_ / "later").progress.changes, changes);
+}
+
 TEST_F(CheckpointTest, ChoicesOfAutoComeFromTheCheckpoint) {
   TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
   config.plan.backend = "auto";
@@ -298,6 +448,56 @@ TEST_F(CheckpointTest, ChoicesOfAutoComeFromTheCheckpoint) {
     EXPECT_EQ(step.provider, "native") << step.kernel_name();
   }
   EXPECT_EQ(*config.plan.choices, checkpoint.choices);
+}
+
+TEST_F(CheckpointTest, ChoicesOfLibrariesComeFromTheCheckpoint) {
+  const std::string key = "a product | a GPU | a version";
+  const std::vector<std::string> measured = {"eng62{2=0}", "0.001"};
+  store_choice(folder_ / "here.json", key, measured);
+  const TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  Trainer trainer(config, data_, make_cpu_device());
+  CheckpointWriter(folder_ / "run").write(trainer, data_, {});
+  // Elsewhere something else was measured, or nothing yet.
+  store_choice(folder_ / "elsewhere.json", key, {"eng5", "0.002"});
+  prefer_choices(read_last_checkpoint(folder_ / "run").library_choices);
+  EXPECT_EQ(load_choice(folder_ / "elsewhere.json", key), measured);
+  EXPECT_EQ(load_choice({}, key), measured);
+  EXPECT_TRUE(load_choice(folder_ / "elsewhere.json", "another product").empty());
+  prefer_choices({});
+  EXPECT_EQ(load_choice(folder_ / "elsewhere.json", key).at(0), "eng5");
+}
+
+TEST_F(CheckpointTest, OtherKernelsAreTold) {
+  TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
+  config.plan.backend = "auto";
+  config.plan.choices = std::make_shared<PlanChoices>();
+  Trainer first(config, data_, make_cpu_device());
+  CheckpointWriter(folder_ / "run").write(first, data_, {});
+  Checkpoint checkpoint = read_last_checkpoint(folder_ / "run");
+  EXPECT_EQ(checkpoint.kernels, first.kernels());
+  EXPECT_TRUE(changes_since(checkpoint, first).empty());
+  // As where another machine measures otherwise.
+  for (auto& [key, providers] : *config.plan.choices) {
+    std::fill(providers.begin(), providers.end(), "native");
+  }
+  Trainer native(config, data_, make_cpu_device());
+  CheckpointWriter(folder_ / "native").write(native, data_, {});
+  for (auto& [key, providers] : *config.plan.choices) {
+    std::fill(providers.begin(), providers.end(), "onednn");
+  }
+  Trainer other(config, data_, make_cpu_device());
+  checkpoint = read_last_checkpoint(folder_ / "native");
+  const std::vector<std::string> changes = changes_since(checkpoint, other);
+  ASSERT_EQ(changes.size(), 1U);
+  expect_contains(changes[0], {"kernels: ", "in the checkpoint", "now"});
+  // One that an engine of a library took the place of.
+  checkpoint.kernels = other.kernels();
+  checkpoint.kernels[3] = "cudnn:conv2d/eng62{2=0}";
+  expect_contains(changes_since(checkpoint, other).at(0),
+                  {"1 of", "kernels: cudnn:conv2d/eng62{2=0} in the checkpoint, "});
+  // A checkpoint of a former version does not tell.
+  checkpoint.kernels.clear();
+  EXPECT_TRUE(changes_since(checkpoint, other).empty());
 }
 
 TEST(ExportWeights, AStateDictHasTheCountersOfPyTorch) {

@@ -398,8 +398,9 @@ TEST_F(Cli, CtrlCEndsWithWhatWasReached) {
 }
 
 TEST_F(Cli, CtrlCLeavesTheDocumentComplete) {
-  Child child(kQuick + "--epochs 1000000 --print-plan --json", folder_);
+  Child child(kQuick + "--epochs 1000000 --print-plan --json --checkpoint run", folder_);
   child.wait_for_message("plan of an evaluation step");
+  while (!fs::exists(folder_ / "run" / "LAST")) usleep(10'000);
   child.send(SIGINT);
   const Outcome outcome = child.finish();
   EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
 #include "models/model.h"
 #include "support/images.h"
 #include "support/npy.h"
@@ -116,6 +117,52 @@ TEST_F(SlowPhotographs, CatsAndDogsAreToldApartAfterFourEpochsOfANewHead) {
           "--epochs 4 --batch 32 --json --weights " +
           weights.string());
   EXPECT_GE(document.at("final_test_accuracy").get<double>(), 0.9);
+}
+
+// The test accuracies in percent that the README shows below a command.
+std::vector<double> readme_accuracies(const std::string& command) {
+  const std::string text = read_text(fs::path(RIDGELINE_SOURCE_DIR) / "README.md");
+  const std::size_t begin = text.find("\n    $ ./run " + command);
+  EXPECT_NE(begin, text.npos);
+  std::istringstream lines(text.substr(begin, text.find("final test accuracy", begin) - begin));
+  std::vector<double> shown;
+  for (std::string line; std::getline(lines, line);) {
+    const std::vector<std::string> words = testing::words_of(line);
+    if (words.size() > 4 && words[4].ends_with('%')) shown.push_back(std::stod(words[4]));
+  }
+  return shown;
+}
+
+TEST_F(SlowPhotographs, TheReadmeShowsWhatItsCommandPrints) {
+  const fs::path weights = data_ / "squeezenet1_1" / "squeezenet1_1-imagenet.safetensors";
+  if (!fs::exists(weights) || !unpack("cats-dogs-mini.tar")) {
+    GTEST_SKIP() << "no cats-dogs-mini.tar or weights; set RIDGELINE_TEST_DATA";
+  }
+  fs::create_symlink(weights, folder_ / "squeezenet1_1.safetensors");
+  fs::create_symlink("cats-dogs-mini", folder_ / "photos");
+  const std::string command =
+      "train squeezenet1_1 --data photos --weights squeezenet1_1.safetensors --freeze ";
+  const std::string rest = " --optimizer adam --epochs 4";
+  const std::vector<double> shown = readme_accuracies(command + "'features.*'" + rest);
+  const nlohmann::json epochs = run(command + "features.*" + rest + " --json").at("epochs");
+  ASSERT_EQ(epochs.size(), shown.size());
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    // Of 100 photographs; rounding differs from processor to processor.
+    EXPECT_NEAR(100.0 * epochs[i].at("test_accuracy").get<double>(), shown[i], 2.0);
+  }
+}
+
+TEST(SlowTrainHelp, TheFirstExampleReachesAGoodAccuracy) {
+  const fs::path folder = fs::temp_directory_path();
+  const std::string help = testing::Child("train --help", folder).finish().out;
+  const std::size_t begin = help.find("ridgeline ", help.find("Examples:"));
+  ASSERT_NE(begin, help.npos);
+  const std::string example = help.substr(begin, help.find('\n', begin) - begin);
+  const testing::Outcome outcome =
+      testing::Child(example.substr(std::string("ridgeline ").size()) + " --json", folder).finish();
+  if (outcome.code == 2) GTEST_SKIP() << outcome.err;
+  EXPECT_GE(nlohmann::json::parse(outcome.out).at("final_test_accuracy").get<double>(), 0.84)
+      << example;
 }
 
 TEST_F(SlowPhotographs, TinyImageNetTrainsFromFolderAndPackAlike) {

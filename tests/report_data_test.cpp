@@ -180,6 +180,7 @@ TEST_F(ReportData, AxesAreReadFromWorkExecutorAndSettings) {
   // Epochs that were done, not those that were asked for.
   view.run.work.epochs = 10;
   view.epochs.resize(2);
+  view.epochs.back().epoch = 2;
   EXPECT_EQ(view.number("epochs"), 2.0);
   view.run.numbers["parameters"] = 1e6;
   EXPECT_EQ(view.word("parameters"), "1000000");

@@ -327,10 +327,26 @@ TEST_F(ReportFigures, EpochsAreDrawnOneByOne) {
   const Figure over_time = make(data, "accuracy-time", runs).at(0);
   std::vector<double> times;
   for (const Point& point : series_named(over_time, name).points) times.push_back(point.x);
-  EXPECT_EQ(times, (std::vector<double>{3.0, 5.0, 7.5}));
+  // With the first step, as the tables count it.
+  EXPECT_EQ(times, (std::vector<double>{3.04, 5.04, 7.54}));
   EXPECT_EQ(over_time.x.unit, "s");
   EXPECT_TRUE(notes_tell(over_time, "fashion-mnist in place of mnist"));
   EXPECT_TRUE(notes_tell(over_time, "accuracy at chance"));
+}
+
+TEST_F(ReportFigures, AResumedTrainingBeginsAtTheTimeOfItsFormerParts) {
+  testing::write_report_machines(*store_);
+  testing::ReportTraining training;
+  training.run.part = "training";
+  training.first_epoch = 4;
+  training.former = {{"former_seconds", 20.0}};
+  testing::write_report_training(*store_, training);
+  const Data data(*store_);
+  const Figure over_time = make(data, "accuracy-time", runs_of(data, {"training"})).at(0);
+  ASSERT_EQ(over_time.series.at(0).points.size(), 3U);
+  EXPECT_NEAR(over_time.series[0].points[0].x, 23.04, 1e-9);
+  const Figure epochs = make(data, "accuracy-epochs", runs_of(data, {"training"})).at(0);
+  EXPECT_EQ(epochs.series.at(0).points.at(0).x, 5.0);
 }
 
 TEST_F(ReportFigures, SweepsHoldAllElseEqual) {

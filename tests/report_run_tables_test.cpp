@@ -119,6 +119,45 @@ TEST(ReportTables, TargetsTellEpochsAndTimeOrWhyNot) {
   EXPECT_EQ(value(table, {"server", "0.1"}, "90%", "epochs"), 3.0);
 }
 
+TEST(ReportTables, AResumedTrainingCountsFromItsTrueBeginning) {
+  const TempStore store("resumed", [](Store& into) {
+    testing::write_report_machines(into);
+    ReportTraining training;
+    training.run.part = "training";
+    training.first_epoch = 4;
+    training.accuracies = {0.82, 0.91, 0.90};
+    training.former = {{"former_seconds", 20.0}, {"former_best_test_accuracy", 0.86}};
+    testing::write_report_training(into, training);
+    // An older version stored no time of the parts before.
+    training.former = {};
+    training.learning_rate = 0.1;
+    testing::write_report_training(into, training);
+  });
+  const Table table = one(store.data(), "training");
+  const std::vector<std::string> known = {"0.01"}, unknown = {"0.1"};
+  EXPECT_EQ(value(table, known, "epochs"), 7.0);
+  const Cell& first = row_of(table, known)[column_of(table, "first epoch")];
+  EXPECT_EQ(first.text, "n/a");
+  EXPECT_TRUE(contains(notes_of(table, first), "resumed after epoch 4"));
+  // The first epoch of a part has caches to fill too.
+  EXPECT_NEAR(value(table, known, "epoch"), 2.25, 1e-9);
+  EXPECT_NEAR(value(table, known, "throughput"), 0.5 * (6000.0 / 2.0 + 6000.0 / 2.5), 1e-9);
+  EXPECT_NEAR(value(table, known, "total"), 20.0 + 7.54, 1e-9);
+  EXPECT_NEAR(value(table, known, "max Acc@1"), 91.0, 1e-9);
+  const Cell& total = row_of(table, unknown)[column_of(table, "total")];
+  EXPECT_EQ(total.text, "n/a");
+  EXPECT_TRUE(contains(notes_of(table, total), "the time before is not stored"));
+
+  const Table targets = one(store.data(), "targets");
+  EXPECT_EQ(value(targets, known, "90%", "epochs"), 6.0);
+  EXPECT_NEAR(value(targets, known, "90%", "s"), 20.0 + 5.04, 1e-9);
+  const Cell& before = row_of(targets, known)[column_of(targets, "85%", "s")];
+  EXPECT_EQ(before.text, "n/a");
+  EXPECT_TRUE(contains(notes_of(targets, before), "reached before"));
+  EXPECT_EQ(value(targets, unknown, "90%", "epochs"), 6.0);
+  EXPECT_EQ(row_of(targets, unknown)[column_of(targets, "90%", "s")].text, "n/a");
+}
+
 TEST(ReportTables, SweepTakesOneAxisAtATime) {
   const Table rates = one(trial().data(), "sweep", {"training"});
   EXPECT_TRUE(contains(rates.title, "learning rate"));

@@ -452,6 +452,16 @@ TEST_F(ReportText, DivergedAndGuessingTrainingsAreNoAccuracies) {
   EXPECT_FALSE(has(text, "reaches")) << text;
 }
 
+TEST_F(ReportText, AResumedTrainingSaysSo) {
+  ReportTraining training;
+  training.run.part = "training";
+  training.first_epoch = 4;
+  testing::write_report_training(*store_, training);
+  const std::string text = analysis(learning);
+  EXPECT_TRUE(has(text, "84.0")) << text;
+  EXPECT_TRUE(has(text, "after 7 epochs (resumed after epoch 4)")) << text;
+}
+
 // Two runs that differ in one field, and in a second way where it takes two for a sentence.
 class ReportTextOfUnlikeRuns : public ReportText {
  protected:

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "backends/registry.h"
 #include "base/error.h"
@@ -321,6 +324,46 @@ TEST(Trainer, AnInterruptionKeepsWhatWasReached) {
   EXPECT_FALSE(result.epochs[1].complete);
   EXPECT_EQ(result.epochs[1].samples, 32);
   EXPECT_EQ(observer.epochs, 2);
+}
+
+class SlowSaver final : public TrainObserver {
+ public:
+  void on_checkpoint(const TrainProgress& progress) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    training_seconds.push_back(progress.result.training_seconds);
+  }
+  std::vector<double> training_seconds;
+};
+
+TEST(Trainer, WritingCheckpointsIsTimedApart) {
+  const Split data = small_data(64, 16);
+  for (const bool full_batch : {false, true}) {
+    SCOPED_TRACE(full_batch);
+    TrainConfig config = small_config(16);
+    config.full_batch = full_batch;
+    config.epochs = full_batch ? 6 : 2;
+    config.eval_every = full_batch ? 3 : 1;
+    config.checkpoint_every = 1;
+    Trainer trainer(config, data, make_cpu_device());
+    SlowSaver observer;
+    const auto begin = std::chrono::steady_clock::now();
+    const TrainResult result = trainer.train(observer);
+    const double wall =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    EXPECT_GE(result.checkpoint_seconds,
+              0.02 * static_cast<double>(observer.training_seconds.size()));
+    EXPECT_LE(result.total_seconds + result.checkpoint_seconds, wall);
+    double epochs = 0.0;
+    for (const EpochResult& epoch : result.epochs) {
+      EXPECT_GE(epoch.checkpoint_seconds, 0.02);
+      epochs += epoch.seconds;
+    }
+    EXPECT_LE(epochs, result.training_seconds);
+    EXPECT_LT(result.training_seconds, result.total_seconds);
+    // A training that is killed within an epoch has lost no time of it.
+    EXPECT_GT(observer.training_seconds.front(), 0.0);
+    EXPECT_TRUE(std::is_sorted(observer.training_seconds.begin(), observer.training_seconds.end()));
+  }
 }
 
 TEST(Trainer, BadConfigurationsAreRefused) {

@@ -87,11 +87,12 @@ Json json_of(const WrittenReport& report, const std::string& folder) {
 
 int run_report(const ReportOptions& options) {
   const report::ReportFormats formats = report::formats_of(options.formats);
-  report::ReportFolder folder(options.out);
-  const InterruptGuard interrupt;
   ProgressBar bar;
   bar.show(0, 1, "reading");
   const report::Document document = document_of(options);
+  // Before there is a folder, a signal ends the program at once.
+  const InterruptGuard interrupt;
+  report::ReportFolder folder(options.out);
   WrittenReport written = report::write_report(
       document, folder, formats, [&](std::size_t done, std::size_t total, const std::string& what) {
         bar.show(static_cast<std::int64_t>(done), static_cast<std::int64_t>(total), what.c_str());

@@ -172,7 +172,7 @@ void add_train(Parser& program, Action& action) {
   command->footer(
       "Examples:\n"
       "  ridgeline train mnist_cnn --epochs 3\n"
-      "  ridgeline train mnist_cnn --data mnist --batch 512 --momentum 0.9 --normalize mnist\n"
+      "  ridgeline train mnist_cnn --data mnist --batch 512 --lr 0.05 --normalize mnist\n"
       "  ridgeline train mlp --data mnist --validation 1000 --full-batch --iterations 500 --lr "
       "0.1\n"
       "  ridgeline train mnist_cnn --data photos/ --image 64x64 --workers 4\n"

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kWorthTelling = 0.1;    // share of the time spent waiting for data
+constexpr double kLeastSaving = 1e-3;    // seconds; less where no checkpoint is asked for
 constexpr std::size_t kMostListed = 20;  // broken images
 
 template <typename T>
@@ -33,6 +34,7 @@ Json epoch_json(const EpochResult& epoch) {
           {"samples", epoch.samples},
           {"samples_per_second", epoch.samples_per_second()},
           {"data_wait_seconds", epoch.data_wait_seconds},
+          {"checkpoint_seconds", epoch.checkpoint_seconds},
           {"evaluation_seconds", epoch.evaluation_seconds},
           {"complete", epoch.complete}};
 }
@@ -181,6 +183,10 @@ std::string summary_text(const TrainReport& report) {
       fmt::format("training time        {} in {} steps (first step {}), {} with evaluations\n",
                   duration_text(result.training_seconds), count_text(result.steps),
                   duration_text(result.first_step_seconds), duration_text(result.total_seconds));
+  if (result.checkpoint_seconds > kLeastSaving) {
+    text += fmt::format("checkpoints          {} beside it\n",
+                        duration_text(result.checkpoint_seconds));
+  }
   if (result.scaling) {
     text += fmt::format("loss scale           {:g}; {} step{} skipped for overflow\n",
                         result.scaling->scale, result.scaling->overflows,
@@ -240,6 +246,7 @@ std::string train_json(const TrainReport& report) {
       {"first_step_seconds", result.first_step_seconds},
       {"training_seconds", result.training_seconds},
       {"total_seconds", result.total_seconds},
+      {"checkpoint_seconds", result.checkpoint_seconds},
       {"steps", result.steps},
       {"energy_joules_per_sample", or_null(report.joules_per_sample)},
       {"epochs", std::move(epochs)},

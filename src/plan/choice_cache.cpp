@@ -20,7 +20,32 @@ Json read_cache(const std::filesystem::path& file) {
   return cache.is_object() ? cache : Json::object();
 }
 
+struct KnownChoices {
+  PlanChoices in_use, preferred;
+};
+// Plans are made by one thread at a time.
+KnownChoices& known() {
+  static KnownChoices choices;
+  return choices;
+}
+
+std::vector<std::string> choice_in(const std::filesystem::path& file, const std::string& key) {
+  const Json cache = read_cache(file);
+  const auto found = cache.find(key);
+  if (found == cache.end() || !found->is_array()) return {};
+  std::vector<std::string> names;
+  for (const Json& name : *found) {
+    if (!name.is_string()) return {};
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
 }  // namespace
+
+const PlanChoices& choices_in_use() { return known().in_use; }
+
+void prefer_choices(const PlanChoices& choices) { known().preferred = choices; }
 
 std::filesystem::path default_choice_cache() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -35,20 +60,17 @@ std::filesystem::path default_choice_cache() {
 }
 
 std::vector<std::string> load_choice(const std::filesystem::path& file, const std::string& key) {
-  if (file.empty()) return {};
-  const Json cache = read_cache(file);
-  const auto found = cache.find(key);
-  if (found == cache.end() || !found->is_array()) return {};
-  std::vector<std::string> providers;
-  for (const Json& name : *found) {
-    if (!name.is_string()) return {};
-    providers.push_back(name.get<std::string>());
-  }
-  return providers;
+  const auto preferred = known().preferred.find(key);
+  const bool found = preferred != known().preferred.end();
+  std::vector<std::string> names = found ? preferred->second : std::vector<std::string>();
+  if (names.empty() && !file.empty()) names = choice_in(file, key);
+  if (!names.empty()) known().in_use[key] = names;
+  return names;
 }
 
 void store_choice(const std::filesystem::path& file, const std::string& key,
                   const std::vector<std::string>& providers) {
+  known().in_use[key] = providers;
   if (file.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);

@@ -1,8 +1,11 @@
 #pragma once
 
-// The file in which `auto` remembers its choices: a JSON object from key to provider names.
+// The files in which `auto` and backends remember what they chose by measuring: a JSON object from
+// key to names. A key tells the device and the versions of libraries: choices are valid where it is
+// the same.
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,5 +19,10 @@ namespace ridgeline {
 // choice is then measured again next time.
 void store_choice(const std::filesystem::path& file, const std::string& key,
                   const std::vector<std::string>& providers);
+
+// All choices that this process has loaded or stored, whatever the file.
+[[nodiscard]] const std::map<std::string, std::vector<std::string>>& choices_in_use();
+// From now on these come before those of files: what a training that is resumed was made with.
+void prefer_choices(const std::map<std::string, std::vector<std::string>>& choices);
 
 }  // namespace ridgeline

@@ -101,6 +101,18 @@ void reorder(Device& device, const Tensor& from, const Tensor& to) {
   device.synchronize();
 }
 
+std::size_t first_update_of(const Plan& plan) {
+  const auto updates = [&](const Step& step) {
+    return std::any_of(step.outputs.begin(), step.outputs.end(), [&](FormId form) {
+      if (form == kNoForm || !plan.in_state(plan.root(form).form)) return false;
+      const Role role = plan.graph->value(plan.form(plan.root(form).form).value).role;
+      return role == Role::parameter || role == Role::optimizer_state;
+    });
+  };
+  return static_cast<std::size_t>(std::find_if(plan.steps.begin(), plan.steps.end(), updates) -
+                                  plan.steps.begin());
+}
+
 }  // namespace
 
 Session::~Session() {
@@ -128,6 +140,7 @@ Session::PlanId Session::add(Plan plan) {
   auto bound = std::make_unique<Bound>();
   bound->capturable = std::all_of(plan.steps.begin(), plan.steps.end(),
                                   [](const Step& step) { return step.kernel->traits.capturable; });
+  bound->first_update = first_update_of(plan);
   bound->plan = std::move(plan);
   plans_.push_back(std::move(bound));
   place_state();
@@ -249,8 +262,14 @@ void Session::upload_step_state(std::size_t bytes) {
   device_.upload(reinterpret_cast<std::byte*>(device_step_state()), &copy, bytes);
 }
 
+void Session::ask_before(const Bound& bound, std::size_t step) const {
+  const bool may_stop = step == 0 || (stops_within_runs() && step <= bound.first_update);
+  if (stop_ && may_stop && stop_()) throw Interrupted();
+}
+
 void Session::launch_all(const Bound& bound) const {
   for (std::size_t s = 0; s < bound.steps.size(); ++s) {
+    if (s > 0) ask_before(bound, s);
     if (observer_ != nullptr) observer_->before(s);
     device_.launch(*bound.plan.steps[s].kernel, bound.steps[s].args);
     if (observer_ != nullptr) observer_->after(s);
@@ -277,6 +296,7 @@ void Session::set_up(PlanId id) {
 
 // The first run is never recorded: libraries set themselves up in it.
 void Session::run(PlanId id) {
+  ask_before(*plans_[id], 0);
   if (observer_ != nullptr) observer_->before_run(id);
   upload_step_state(kHostStepBytes);
   set_up(id);
@@ -297,6 +317,7 @@ void Session::run_stepwise(PlanId id, const std::function<void(std::size_t)>& af
   upload_step_state(kHostStepBytes);
   set_up(id);
   for (std::size_t s = 0; s < plans_[id]->steps.size(); ++s) {
+    ask_before(*plans_[id], s);
     run_step(id, s);
     after(s);
   }

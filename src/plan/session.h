@@ -6,6 +6,7 @@
 // allocates nothing.
 
 #include <array>
+#include <exception>
 #include <functional>
 #include <map>
 #include <span>
@@ -27,6 +28,12 @@ class StepObserver {
   // Around each run of a plan, replays too.
   virtual void before_run(std::size_t plan) { (void)plan; }
   virtual void after_run() {}
+};
+
+// Thrown by a run that was asked to stop.
+class Interrupted : public std::exception {
+ public:
+  [[nodiscard]] const char* what() const noexcept override { return "interrupted"; }
 };
 
 class Session {
@@ -63,6 +70,12 @@ class Session {
   [[nodiscard]] StepState read_step_state() const;
 
   void run(PlanId id);
+  // From now on runs ask `stop` before they begin, and where steps are not queued before each step
+  // up to the first that updates parameters. At "yes" they throw Interrupted: running statistics
+  // and metrics may have changed by then, parameters and optimizer state have not. Empty: never.
+  void stop_when(std::function<bool()> stop) { stop_ = std::move(stop); }
+  // Whether a run may be left in the middle.
+  [[nodiscard]] bool stops_within_runs() const { return stop_ && device_.kind() == "cpu"; }
   // Tells `observer` of the steps of run() from now on; null: nobody, or who marks steps for other
   // tools where nvtx_wanted(). What was recorded is recorded anew, so that the observer hears of
   // it. REQUIRES: the device is idle.
@@ -102,6 +115,7 @@ class Session {
     Plan plan;
     std::vector<BoundStep> steps, setup;
     bool capturable = false;
+    std::size_t first_update = 0;  // the first step that changes parameters or optimizer state
     std::int64_t runs = 0;
     bool tried_recording = false;
     std::unique_ptr<Recording> recording;  // where the device can replay a whole step
@@ -116,10 +130,12 @@ class Session {
   [[nodiscard]] StepState* device_step_state() const;
   void upload_step_state(std::size_t bytes);
   void launch_all(const Bound& bound) const;
+  void ask_before(const Bound& bound, std::size_t step) const;
 
   Device& device_;
   std::unique_ptr<StepObserver> marks_;  // where nvtx_wanted()
   StepObserver* observer_ = nullptr;
+  std::function<bool()> stop_;
   std::vector<std::unique_ptr<Bound>> plans_;
   std::map<std::string, StateEntry> state_;
   std::vector<std::string> order_;  // of state, as the plans came

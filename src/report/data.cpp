@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lab/compare/run_series.h"
 #include "lab/memory_ledger.h"
 #include "lab/peers/peer_name.h"
 #include "lab/roofline/stored.h"
@@ -68,13 +69,10 @@ std::optional<Estimate> queued_seconds(const std::vector<Sample>& samples) {
   return queued.median();
 }
 
-// Of a training: epochs after the first, which has caches to fill and kernels to choose.
 std::optional<Estimate> epoch_rate(const std::vector<EpochRecord>& epochs) {
   std::vector<double> rates;
   for (const EpochRecord& epoch : epochs) {
-    if (epoch.seconds > 0.0 && (epoch.epoch > 1 || epochs.size() == 1)) {
-      rates.push_back(static_cast<double>(epoch.samples) / epoch.seconds);
-    }
+    rates.push_back(static_cast<double>(epoch.samples) / epoch.seconds);
   }
   if (rates.empty()) return std::nullopt;
   const MedianInterval found = median_interval(rates);
@@ -89,7 +87,7 @@ void measure(RunView& view, const Store& store) {
   if (view.seconds) {
     view.rate = inverse(queued_seconds(samples).value_or(*view.seconds), batch);
   } else if (run.command == "train") {
-    view.rate = epoch_rate(view.epochs);
+    view.rate = epoch_rate(steady_epochs(view.epochs));
     if (view.rate) view.seconds = inverse(*view.rate, batch);
   }
   const auto flops =
@@ -165,6 +163,12 @@ std::string RunView::executor(const std::string& more) const {
   return options.empty() ? text : fmt::format("{} ({})", text, options);
 }
 
+std::string RunView::resumed() const {
+  const std::int64_t done = run.work.first_epoch;
+  if (done > 0) return fmt::format("resumed after epoch {}", done);
+  return number_of(run, "former_seconds") ? "resumed in its first epoch" : "";
+}
+
 std::string RunView::word(const std::string& axis) const {
   if (const std::optional<double> value = number(axis)) return fmt::format("{:.10g}", *value);
   if (const IdentityField* field = find_identity_field(axis)) return field->text(run);
@@ -172,7 +176,7 @@ std::string RunView::word(const std::string& axis) const {
 }
 
 std::optional<double> RunView::number(const std::string& axis) const {
-  if (axis == "epochs") return static_cast<double>(epochs.size());
+  if (axis == "epochs") return epochs.empty() ? 0.0 : static_cast<double>(epochs.back().epoch);
   if (axis == "samples") {
     const std::int64_t samples = run.work.data_samples;
     return samples > 0 ? std::optional(static_cast<double>(samples)) : std::nullopt;

@@ -59,6 +59,8 @@ struct RunView {
   // "native", "auto on cuda:0 in bf16", "torch-cpu (channels_last)": what tells executors apart.
   // `more` is said beside its options: "4 threads".
   [[nodiscard]] std::string executor(const std::string& more = {}) const;
+  // "resumed after epoch 3"; empty: it was not.
+  [[nodiscard]] std::string resumed() const;
   // The value of an axis, as a word and as a number: a field of the run's identity by its name, the
   // samples of its data set ("samples"), the epochs that were done ("epochs"), a number of the run
   // ("training_flops"), or an option of the model ("depth", "activation"). Empty: it has none.

@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <functional>
+#include <numeric>
+#include <utility>
 
 #include "backends/registry.h"
 #include "base/durable_file.h"
@@ -16,6 +19,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "base/text_file.h"
+#include "plan/choice_cache.h"
 #include "train/checkpoint_json.h"
 #include "train/safetensors.h"
 
@@ -29,6 +33,7 @@ constexpr const char* kLock = "LOCK";
 constexpr const char* kTensors = "state.safetensors";
 constexpr const char* kState = "state.json";
 constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kPart = ".part";  // behind the name of one that is being written
 constexpr int kReadAttempts = 5;
 
 // FNV-1a over words: quick enough for a whole training set.
@@ -89,13 +94,17 @@ std::string last_batch_text(LastBatch policy) {
   return policy == LastBatch::smaller ? "smaller" : policy == LastBatch::drop ? "drop" : "repeat";
 }
 
-// "checkpoint-000012" -> 12; nothing for any other name.
+std::string name_of_checkpoint(std::int64_t number) {
+  return fmt::format("{}{:06}", kPrefix, number);
+}
+
+// "checkpoint-000012" -> 12; nothing for any name that no checkpoint is given.
 std::optional<std::int64_t> number_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
+  const std::string_view digits = name.substr(kPrefix.size());
   std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (read.ec != std::errc() || name != name_of_checkpoint(number)) return std::nullopt;
   return number;
 }
 
@@ -147,15 +156,32 @@ void write_tensors(const fs::path& path, const std::vector<StepRunner::NamedTens
   write_safetensors(path, tensors);
 }
 
-// All that is neither last nor best, and what a killed training left half-written. What cannot be
-// removed now is, after the next checkpoint.
+// Checkpoints that are neither last nor best, and what a killed training left half-written. Other
+// names are not ours. What cannot be removed now is, after the next checkpoint.
 void remove_others(const fs::path& folder, const std::string& last, const std::string& best) {
   std::error_code error;
   std::vector<std::string> names = names_in(folder, error);
   if (error) names = names_in(folder, error);
   for (const std::string& name : names) {
-    if (name.starts_with(kPrefix) && name != last && name != best) remove_tree(folder / name);
+    const bool half = name.ends_with(kPart);
+    const bool ours =
+        number_of(half ? name.substr(0, name.size() - kPart.size()) : name).has_value();
+    if (ours && name != last && name != best) remove_tree(folder / name);
   }
+}
+
+// What libraries choose by measuring may be another kernel elsewhere.
+std::optional<std::string> other_kernels(const std::vector<std::string>& saved,
+                                         const std::vector<std::string>& now) {
+  if (saved.empty() || saved == now) return std::nullopt;
+  if (saved.size() != now.size()) {
+    return fmt::format("kernels: {} in the checkpoint, {} now", saved.size(), now.size());
+  }
+  const auto first = std::mismatch(saved.begin(), saved.end(), now.begin());
+  const auto same = std::inner_product(saved.begin(), saved.end(), now.begin(), std::size_t{0},
+                                       std::plus<>(), std::equal_to<>());
+  return fmt::format("{} of {} kernels: {} in the checkpoint, {} now", saved.size() - same,
+                     saved.size(), *first.first, *first.second);
 }
 
 std::int64_t next_number(const fs::path& folder) {
@@ -188,7 +214,7 @@ Settings settings_of(const TrainConfig& config, const Split& data) {
       {"optimizer", optimizer_settings(step.optimizer)},
       {"learning rate", fmt::format("{}", config.learning_rate)},
       {"schedule", config.schedule.text()},
-      {"precision", std::string(name_of(step.dtype))},
+      {kPrecision, std::string(step.dtype == DType::f64 ? "fp64" : name_of(step.precision))},
       {"seed", fmt::format("{}", config.seed)},
       {"data", data.train.name},
       {"training samples", fmt::format("{}", data.train.count())},
@@ -202,12 +228,14 @@ Settings settings_of(const TrainConfig& config, const Split& data) {
   return settings;
 }
 
-Settings surroundings_of(const TrainConfig& config) {
+Settings surroundings_of(const TrainConfig& config, const Device& device) {
   Settings settings = {{"backend", config.plan.backend},
+                       {"device", fmt::format("{} ({})", device.name(), device.description())},
+                       {"deterministic", config.plan.deterministic ? "yes" : "no"},
                        {"passes switched off", joined(config.plan.disabled_passes, ", ")},
                        {"threads", fmt::format("{}", thread_count())}};
   for (const Backend* backend : all_backends()) {
-    if (backend->unavailable().empty()) {
+    if (backend->device == device.kind() && backend->unavailable().empty()) {
       settings[fmt::format("version of {}", backend->name)] = backend->version();
     }
   }
@@ -231,6 +259,39 @@ std::vector<std::string> differences(const Settings& saved, const Settings& now)
     }
   }
   return list;
+}
+
+void check_settings(const Checkpoint& checkpoint, const TrainConfig& config, const Split& data) {
+  TrainConfig compared = config;
+  if (config.full_batch) compared.step.batch = data.train.count();
+  Settings now = settings_of(compared, data);
+  if (!checkpoint.settings.contains(kPrecision)) now.erase(kPrecision);
+  const std::vector<std::string> changed = differences(checkpoint.settings, now);
+  const std::string folder = checkpoint.folder.parent_path().string();
+  if (!changed.empty()) {
+    bad_input("{}: cannot be resumed with other settings:\n  {}", folder, joined(changed, "\n  "));
+  }
+  if (config.epochs < checkpoint.progress.epoch) {
+    bad_input("{}: {} epochs are done, more than the {} asked for", folder,
+              checkpoint.progress.epoch, config.epochs);
+  }
+}
+
+std::vector<std::string> changes_since(const Checkpoint& checkpoint, Trainer& trainer) {
+  Settings now = surroundings_of(trainer.config(), trainer.runner().session().device());
+  // What an older checkpoint does not tell, or only one of two machines has, is no change.
+  Settings saved = checkpoint.surroundings;
+  std::erase_if(now, [&](const auto& entry) { return !saved.contains(entry.first); });
+  std::erase_if(saved, [&](const auto& entry) { return !now.contains(entry.first); });
+  std::vector<std::string> changes = differences(saved, now);
+  if (!checkpoint.settings.contains(kPrecision)) {
+    changes.push_back(fmt::format("precision: unknown in the checkpoint, {} now",
+                                  name_of(trainer.config().step.precision)));
+  }
+  if (const auto kernels = other_kernels(checkpoint.kernels, trainer.kernels())) {
+    changes.push_back(*kernels);
+  }
+  return changes;
 }
 
 bool has_checkpoint(const fs::path& folder) {
@@ -268,7 +329,12 @@ void restore(const Checkpoint& checkpoint, Trainer& trainer) {
   for (const StepRunner::NamedTensor& value : state) {
     runner.write_state(value.name, checkpoint.tensors.find(value.name)->bytes);
   }
-  trainer.go_on_from(checkpoint.progress);
+  TrainProgress progress = checkpoint.progress;
+  if (const auto changes = changes_since(checkpoint, trainer); !changes.empty()) {
+    progress.changes.push_back(
+        fmt::format("after {} steps {}", progress.result.steps, joined(changes, ", ")));
+  }
+  trainer.go_on_from(progress);
 }
 
 FolderLock::FolderLock(const fs::path& folder)
@@ -303,38 +369,53 @@ CheckpointWriter::CheckpointWriter(fs::path folder) : folder_(std::move(folder))
 }
 
 void CheckpointWriter::write(Trainer& trainer, const Split& data, const TrainProgress& progress) {
-  const std::string name = fmt::format("{}{:06}", kPrefix, next_number(folder_));
-  const bool is_best =
-      progress.best && progress.step_in_epoch == 0 && progress.best->epoch == progress.epoch;
+  // A test changes no tensor.
+  const bool only_tested =
+      std::exchange(untested_, std::nullopt) == progress.epoch && !progress.untested;
+  const std::string name = only_tested ? last_ : name_of_checkpoint(next_number(folder_));
+  const bool is_best = progress.best && progress.step_in_epoch == 0 && !progress.untested &&
+                       progress.best->epoch == progress.epoch;
   if (!settings_) settings_ = settings_of(trainer.config(), data);
   Checkpoint checkpoint;
   checkpoint.model = trainer.config().step.model;
   checkpoint.class_names = data.train.class_names;
+  checkpoint.weights = weights_;
   checkpoint.settings = *settings_;
-  checkpoint.surroundings = surroundings_of(trainer.config());
+  checkpoint.surroundings = surroundings_of(trainer.config(), trainer.runner().session().device());
   checkpoint.progress = progress;
   checkpoint.best = is_best ? name : best_;
   if (trainer.config().plan.choices) checkpoint.choices = *trainer.config().plan.choices;
-  {
-    const fs::path part = folder_ / (name + ".part");
-    remove_tree(part);
-    NewFolder fresh(part);
-    write_tensors(part / kTensors, trainer.runner().read_state());
-    write_durably(part / kState, checkpoint_text(checkpoint));
-    fresh.rename_to(folder_ / name);
-    sync_folder(folder_);
-    DurableFile last(folder_ / kLast);
-    last.write(name + '\n');
-    try {
-      last.commit();
-    } catch (...) {
-      if (last.in_place()) fresh.keep();
-      throw;
-    }
-    fresh.keep();
+  checkpoint.library_choices = choices_in_use();
+  checkpoint.kernels = trainer.kernels();
+  if (only_tested) {
+    write_durably(folder_ / name / kState, checkpoint_text(checkpoint));
+  } else {
+    write_new(name, trainer, checkpoint_text(checkpoint));
   }
+  last_ = name;
+  untested_ = progress.untested ? std::optional(progress.epoch) : std::nullopt;
   best_ = checkpoint.best;
   remove_others(folder_, name, best_);
+}
+
+void CheckpointWriter::write_new(const std::string& name, Trainer& trainer,
+                                 const std::string& state) {
+  const fs::path part = folder_ / fmt::format("{}{}", name, kPart);
+  remove_tree(part);
+  NewFolder fresh(part);
+  write_tensors(part / kTensors, trainer.runner().read_state());
+  write_durably(part / kState, state);
+  fresh.rename_to(folder_ / name);
+  sync_folder(folder_);
+  DurableFile last(folder_ / kLast);
+  last.write(name + '\n');
+  try {
+    last.commit();
+  } catch (...) {
+    if (last.in_place()) fresh.keep();
+    throw;
+  }
+  fresh.keep();
 }
 
 }  // namespace ridgeline

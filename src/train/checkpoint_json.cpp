@@ -88,9 +88,11 @@ Json json_of(const TrainProgress& progress) {
           {"best", progress.best ? Json{{"epoch", progress.best->epoch},
                                         {"accuracy", progress.best->accuracy}}
                                  : Json(nullptr)},
+          {"untested", progress.untested ? json_of(*progress.untested) : Json(nullptr)},
           {"first_step_seconds", result.first_step_seconds},
           {"training_seconds", result.training_seconds},
           {"total_seconds", result.total_seconds},
+          {"checkpoint_seconds", result.checkpoint_seconds},
           {"final_test_loss", or_null(result.final_test_loss)},
           {"final_test_accuracy", or_null(result.final_test_accuracy)},
           {"target", result.target ? Json{{"epoch", result.target->epoch},
@@ -102,6 +104,7 @@ Json json_of(const TrainProgress& progress) {
                                                  {"steps_in_range", result.scaling->steps_in_range}}
                                           : Json(nullptr)},
           {"warnings", result.warnings},
+          {"changes", progress.changes},
           {"epochs", std::move(epochs)}};
 }
 
@@ -119,9 +122,13 @@ TrainProgress read_progress(const Json& json) {
   if (const Json& best = json.at("best"); !best.is_null()) {
     progress.best = {best.at("epoch").get<std::int64_t>(), best.at("accuracy").get<double>()};
   }
+  if (const Json untested = json.value("untested", Json(nullptr)); !untested.is_null()) {
+    progress.untested = read_epoch(untested);
+  }
   result.first_step_seconds = json.at("first_step_seconds").get<double>();
   result.training_seconds = json.at("training_seconds").get<double>();
   result.total_seconds = json.at("total_seconds").get<double>();
+  result.checkpoint_seconds = json.value("checkpoint_seconds", 0.0);
   read_optional(json, "final_test_loss", result.final_test_loss);
   read_optional(json, "final_test_accuracy", result.final_test_accuracy);
   if (const Json& target = json.at("target"); !target.is_null()) {
@@ -135,11 +142,22 @@ TrainProgress read_progress(const Json& json) {
                       scaling.at("steps_in_range").get<std::int64_t>()};
   }
   result.warnings = json.at("warnings").get<std::vector<std::string>>();
+  progress.changes = json.value("changes", std::vector<std::string>());
   for (const Json& epoch : json.at("epochs")) result.epochs.push_back(read_epoch(epoch));
   if (progress.epoch < 0 || progress.step_in_epoch < 0 || result.steps < 0) {
     bad_input("a count is negative");
   }
   return progress;
+}
+
+// Former versions wrote "f32" for every precision. Only fp16 has a loss scale.
+void settle_precision(Checkpoint& checkpoint) {
+  if (checkpoint.settings[kPrecision] != "f32") return;
+  if (checkpoint.progress.result.scaling) {
+    checkpoint.settings[kPrecision] = name_of(Precision::fp16);
+  } else {
+    checkpoint.settings.erase(kPrecision);
+  }
 }
 
 }  // namespace
@@ -149,11 +167,14 @@ std::string checkpoint_text(const Checkpoint& checkpoint) {
                          {"ridgeline", build_info::version},
                          {"model", json_of(checkpoint.model)},
                          {"class_names", checkpoint.class_names},
+                         {"weights", checkpoint.weights},
                          {"settings", checkpoint.settings},
                          {"surroundings", checkpoint.surroundings},
                          {"best_folder", checkpoint.best},
                          {"progress", json_of(checkpoint.progress)},
-                         {"choices", checkpoint.choices}};
+                         {"choices", checkpoint.choices},
+                         {"library_choices", checkpoint.library_choices},
+                         {"kernels", checkpoint.kernels}};
   return document.dump(1) + '\n';
 }
 
@@ -166,11 +187,15 @@ Checkpoint parse_checkpoint(const std::string& text, const std::string& where) {
     Checkpoint checkpoint;
     checkpoint.model = read_model(document.at("model"));
     checkpoint.class_names = document.at("class_names").get<std::vector<std::string>>();
+    checkpoint.weights = document.value("weights", "");
     checkpoint.settings = document.at("settings").get<Settings>();
     checkpoint.surroundings = document.at("surroundings").get<Settings>();
     checkpoint.best = document.at("best_folder").get<std::string>();
     checkpoint.progress = read_progress(document.at("progress"));
     checkpoint.choices = document.at("choices").get<PlanChoices>();
+    checkpoint.library_choices = document.value("library_choices", PlanChoices());
+    checkpoint.kernels = document.value("kernels", std::vector<std::string>());
+    settle_precision(checkpoint);
     return checkpoint;
   } catch (const Json::exception& error) {
     bad_input("{}: broken checkpoint: {}", where, error.what());

@@ -107,6 +107,20 @@ void StepRunner::write_state(const std::string& name, std::span<const std::byte>
   session_.device().synchronize();
 }
 
+void StepRunner::note_statistics() {
+  if (statistics_.empty()) {
+    for (const Parameter& parameter : parameters_) {
+      if (parameter.role != Role::statistics || !session_.has(parameter.name)) continue;
+      statistics_.push_back(read_tensor(parameter.name, parameter.shape));
+    }
+  }
+  for (NamedTensor& tensor : statistics_) session_.read(tensor.name, tensor.bytes);
+}
+
+void StepRunner::put_back_statistics() {
+  for (const NamedTensor& tensor : statistics_) write_state(tensor.name, tensor.bytes);
+}
+
 void StepRunner::write_totals(const MetricTotals& totals) {
   session_.write(kMetrics, std::as_bytes(std::span(&totals, 1)));
   session_.device().synchronize();

@@ -56,6 +56,10 @@ class StepRunner {
   // plan.
   [[nodiscard]] std::vector<NamedTensor> read_state() const;
   void write_state(const std::string& name, std::span<const std::byte> bytes);
+  // Notes the running statistics, and writes them back: a step that is left before it updates the
+  // parameters has changed nothing else but totals.
+  void note_statistics();
+  void put_back_statistics();
   // Running totals, to go on with in the middle of an epoch.
   void write_totals(const MetricTotals& totals);
 
@@ -78,6 +82,7 @@ class StepRunner {
   std::vector<Parameter> parameters_;
   std::vector<ValueId> logits_;                      // one for each plan
   std::map<std::string, std::uint64_t> beginnings_;  // hashes of the parameters' first values
+  std::vector<NamedTensor> statistics_;              // as noted
   DType dtype_ = DType::f32;
   Precision precision_ = Precision::fp32;
 };

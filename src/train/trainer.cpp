@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -13,9 +14,6 @@ namespace ridgeline {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// An interrupted training is still evaluated when that is likely to be quicker than this.
-constexpr double kPatienceSeconds = 2.0;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -202,6 +200,18 @@ void Trainer::check_memory_for_plans() const {
                runner_ != nullptr ? runner_->bytes() + host_bytes(batch) : needed(batch), needed);
 }
 
+std::vector<std::string> Trainer::kernels() const {
+  std::vector<Session::PlanId> plans = {plans_.train};
+  if (plans_.train_rest) plans.push_back(*plans_.train_rest);
+  std::vector<std::string> names;
+  for (const Session::PlanId plan : plans) {
+    for (const Step& step : runner_->session().plan(plan).steps) {
+      names.push_back(step.kernel_name());
+    }
+  }
+  return names;
+}
+
 Evaluation Trainer::evaluate(ConfusionMatrix* confusion) {
   ensure(test_loader_ != nullptr, "there is nothing to evaluate on");
   SeeLogits see;
@@ -221,6 +231,24 @@ Evaluation Trainer::evaluate(ConfusionMatrix* confusion) {
   return result;
 }
 
+namespace {
+
+// While one lives, runs of the session can be stopped.
+class StopWhen {
+ public:
+  StopWhen(Session& session, std::function<bool()> stop) : session_(session) {
+    session_.stop_when(std::move(stop));
+  }
+  ~StopWhen() { session_.stop_when({}); }
+  StopWhen(const StopWhen&) = delete;
+  StopWhen& operator=(const StopWhen&) = delete;
+
+ private:
+  Session& session_;
+};
+
+}  // namespace
+
 // One training from the first step to the last.
 class Trainer::Run {
  public:
@@ -231,7 +259,7 @@ class Trainer::Run {
         observer_(observer),
         steps_in_epoch_(trainer.loader_ == nullptr ? 1 : trainer.loader_->batches()),
         progress_(trainer.progress_),
-        seconds_before_(progress_.result.total_seconds) {}
+        seconds_before_(progress_.result.total_seconds + progress_.result.checkpoint_seconds) {}
 
   TrainResult go() {
     write_scaling();
@@ -246,8 +274,14 @@ class Trainer::Run {
                            : config_.epochs;
     result_.epochs.reserve(static_cast<std::size_t>(std::min<std::int64_t>(reports, 100'000)));
     start_ = Clock::now();
+    const StopWhen stop(runner_.session(), [this] { return observer_.stop(); });
+    if (progress_.untested) test(not_trained_here(*progress_.untested));
     while (progress_.epoch < config_.epochs && !finished()) {
-      finish(config_.full_batch ? train_iterations() : train_epoch());
+      if (const auto epoch = config_.full_batch ? train_iterations() : train_epoch()) {
+        finish(*epoch);
+      } else {
+        (void)checkpoint();
+      }
     }
     result_.total_seconds = total_seconds();
     result_.broken_images = trainer_.broken_images();
@@ -255,7 +289,9 @@ class Trainer::Run {
   }
 
  private:
-  [[nodiscard]] double total_seconds() const { return seconds_before_ + seconds_since(start_); }
+  [[nodiscard]] double total_seconds() const {
+    return seconds_before_ + seconds_since(start_) - result_.checkpoint_seconds;
+  }
 
   void read_scaling() {
     if (config_.step.precision != Precision::fp16) return;
@@ -275,12 +311,17 @@ class Trainer::Run {
     runner_.session().write_step_state();
   }
 
-  void checkpoint() {
+  // Gives the seconds that it took.
+  double checkpoint() {
+    const Clock::time_point begin = Clock::now();
     read_scaling();
     result_.total_seconds = total_seconds();
     observer_.on_checkpoint(progress_);
+    const double seconds = seconds_since(begin);
+    result_.checkpoint_seconds += seconds;
+    return seconds;
   }
-  // Within an epoch; what ends an epoch is saved after its evaluation.
+  // Within an epoch; what ends an epoch is saved before and after its test.
   [[nodiscard]] bool checkpoint_due() const {
     return config_.checkpoint_every > 0 && result_.steps % config_.checkpoint_every == 0 &&
            !result_.interrupted;
@@ -288,25 +329,42 @@ class Trainer::Run {
 
   [[nodiscard]] bool finished() const { return result_.interrupted || result_.target.has_value(); }
 
-  // Measures a stretch of training, with the very first step apart.
+  // Measures a stretch of training, with the first step of all apart.
   struct Stretch {
     Clock::time_point start = Clock::now();
+    double saving = 0.0;   // seconds of checkpoints in it
+    double counted = 0.0;  // seconds that are part of the result already
     std::int64_t samples = 0;
     double first_seconds = 0.0, first_wait = 0.0;
     std::int64_t first_samples = 0;
   };
 
+  // Measures it up to now, and counts it as training.
+  double measure(Stretch& stretch) {
+    const double all = seconds_since(stretch.start) - stretch.saving;
+    result_.training_seconds += all - stretch.counted;
+    stretch.counted = all;
+    return all;
+  }
+
+  void save_within(Stretch& stretch) {
+    (void)measure(stretch);
+    stretch.saving += checkpoint();
+  }
+
   void count(Stretch& stretch, std::int64_t rows, double waited) {
     stretch.samples += rows;
-    if (result_.steps != 1) return;
+    if (std::exchange(stepped_, true)) return;
     stretch.first_seconds = result_.first_step_seconds = seconds_since(stretch.start);
     stretch.first_samples = rows;
     stretch.first_wait = waited;
   }
 
-  EpochResult result_of(const Stretch& stretch, std::int64_t epoch, double waited) {
-    const double all = seconds_since(stretch.start);
-    result_.training_seconds += all;
+  // Nothing where an interruption came before the epoch's first step.
+  std::optional<EpochResult> result_of(Stretch& stretch, std::int64_t epoch, double waited,
+                                       bool complete) {
+    if (stretch.samples == 0 && progress_.step_in_epoch == 0) return std::nullopt;
+    const double all = measure(stretch);
     EpochResult result{.epoch = epoch, .learning_rate = rate_of(epoch - 1)};
     const bool only_first = stretch.samples == stretch.first_samples;
     result.seconds = only_first ? all : all - stretch.first_seconds;
@@ -315,7 +373,7 @@ class Trainer::Run {
     const MetricTotals& totals = progress_.totals;
     result.train_loss = totals.loss / totals.rows;
     result.train_accuracy = totals.top1 / totals.rows;
-    result.complete = !result_.interrupted;
+    result.complete = complete;
     read_scaling();
     return result;
   }
@@ -330,7 +388,7 @@ class Trainer::Run {
     return Loaded{batch->rows, batch->index};
   }
 
-  EpochResult train_epoch() {
+  std::optional<EpochResult> train_epoch() {
     Loader& loader = *trainer_.loader_;
     const std::int64_t epoch = progress_.epoch;
     if (progress_.step_in_epoch == 0) {
@@ -345,37 +403,40 @@ class Trainer::Run {
     while (batch && !result_.interrupted) {
       const Loaded now = *batch;
       const bool full = now.rows == config_.step.batch;
-      start_step(full ? trainer_.plans_.train : *trainer_.plans_.train_rest, now.rows, epoch);
+      if (!start_step(full ? trainer_.plans_.train : *trainer_.plans_.train_rest, now.rows,
+                      epoch)) {
+        break;
+      }
       batch = load_next(loader);
       finish_step(epoch);
       count(stretch, now.rows, loader.wait_seconds());
       progress_.step_in_epoch = now.index + 1;
       report_step(epoch, now.index + 1);
-      if (checkpoint_due() && progress_.step_in_epoch < steps_in_epoch_) checkpoint();
+      if (checkpoint_due() && progress_.step_in_epoch < steps_in_epoch_) save_within(stretch);
     }
-    EpochResult done = result_of(stretch, epoch + 1, loader.wait_seconds());
-    // Before the evaluation, which clears the totals that a checkpoint keeps.
-    if (result_.interrupted) checkpoint();
-    return done;
+    return result_of(stretch, epoch + 1, loader.wait_seconds(),
+                     progress_.step_in_epoch == steps_in_epoch_);
   }
 
   // Up to the next report.
-  EpochResult train_iterations() {
+  std::optional<EpochResult> train_iterations() {
     const std::int64_t pace = config_.eval_every;
     const std::int64_t last = std::min((progress_.epoch / pace + 1) * pace, config_.epochs);
     Stretch stretch;
     while (progress_.epoch < last && !result_.interrupted) {
+      const MetricTotals before = progress_.totals;
       clear_totals();
-      start_step(trainer_.plans_.train, config_.step.batch, progress_.epoch);
+      if (!start_step(trainer_.plans_.train, config_.step.batch, progress_.epoch)) {
+        progress_.totals = before;
+        break;
+      }
       finish_step(progress_.epoch);
       count(stretch, config_.step.batch, 0.0);
       report_step(progress_.epoch, 1);
       ++progress_.epoch;
-      if (checkpoint_due() && progress_.epoch < last) checkpoint();
+      if (checkpoint_due() && progress_.epoch < last) save_within(stretch);
     }
-    EpochResult done = result_of(stretch, progress_.epoch, 0.0);
-    if (result_.interrupted) checkpoint();
-    return done;
+    return result_of(stretch, progress_.epoch, 0.0, progress_.epoch == last);
   }
 
   void clear_totals() {
@@ -387,7 +448,8 @@ class Trainer::Run {
     return learning_rate_at(config_.schedule, config_.learning_rate, epoch, config_.epochs);
   }
 
-  void start_step(Session::PlanId plan, std::int64_t rows, std::int64_t epoch) {
+  // False when it was interrupted, and nothing was changed.
+  bool start_step(Session::PlanId plan, std::int64_t rows, std::int64_t epoch) {
     Session& session = runner_.session();
     session.step_state() = {.learning_rate = rate_of(epoch),
                             .optimizer_step = result_.steps + 1,
@@ -395,8 +457,16 @@ class Trainer::Run {
                             .random_step = result_.steps,
                             .epoch = epoch,
                             .valid_rows = rows};
-    session.run(plan);
+    if (session.stops_within_runs()) runner_.note_statistics();
+    try {
+      session.run(plan);
+    } catch (const Interrupted&) {
+      runner_.put_back_statistics();
+      result_.interrupted = true;
+      return false;
+    }
     ++result_.steps;
+    return true;
   }
 
   void finish_step(std::int64_t epoch) {
@@ -442,27 +512,58 @@ class Trainer::Run {
   }
 
   void finish(EpochResult epoch) {
-    const bool due = config_.full_batch || epoch.epoch % config_.eval_every == 0 ||
-                     epoch.epoch == config_.epochs;
-    const bool evaluated =
-        trainer_.test_loader_ != nullptr && (result_.interrupted ? quick_to_evaluate(epoch) : due);
-    if (evaluated) evaluate(epoch);
-    result_.epochs.push_back(epoch);
-    observer_.on_epoch(epoch);
-    if (!epoch.complete) return;
+    if (!epoch.complete) {
+      report(epoch);
+      (void)checkpoint();
+      return;
+    }
     progress_.epoch = epoch.epoch;
     progress_.step_in_epoch = 0;
+    const bool due = config_.full_batch || epoch.epoch % config_.eval_every == 0 ||
+                     epoch.epoch == config_.epochs;
+    if (trainer_.test_loader_ == nullptr || !due) {
+      conclude(epoch);
+      return;
+    }
+    // A test may take long, and be killed.
+    progress_.untested = epoch;
+    epoch.checkpoint_seconds = checkpoint();
+    test(epoch);
+  }
+
+  // What a former part of the training has trained and counted.
+  static EpochResult not_trained_here(EpochResult epoch) {
+    epoch.samples = 0;
+    epoch.seconds = epoch.data_wait_seconds = 0.0;
+    return epoch;
+  }
+
+  void test(EpochResult epoch) {
+    try {
+      evaluate(epoch);
+    } catch (const Interrupted&) {
+      result_.interrupted = true;
+      epoch.complete = false;
+      report(epoch);
+      return;
+    }
+    progress_.untested.reset();
+    conclude(epoch);
+  }
+
+  void report(const EpochResult& epoch) {
+    result_.epochs.push_back(epoch);
+    observer_.on_epoch(epoch);
+  }
+
+  void conclude(const EpochResult& epoch) {
+    report(epoch);
     if (epoch.test_accuracy &&
         (!progress_.best || *epoch.test_accuracy > progress_.best->accuracy)) {
       progress_.best = {epoch.epoch, *epoch.test_accuracy};
     }
     look_for_trouble(epoch);
-    checkpoint();
-  }
-
-  [[nodiscard]] bool quick_to_evaluate(const EpochResult& epoch) const {
-    const double rate = epoch.samples_per_second();
-    return static_cast<double>(trainer_.data_.test.count()) < kPatienceSeconds * rate;
+    (void)checkpoint();
   }
 
   void evaluate(EpochResult& epoch) {
@@ -527,7 +628,8 @@ class Trainer::Run {
   TrainProgress progress_;
   TrainResult& result_ = progress_.result;
   Clock::time_point start_;
-  double seconds_before_;  // of the trainings that this one goes on from
+  double seconds_before_;  // of the trainings that this one goes on from, with their checkpoints
+  bool stepped_ = false;   // the first step is done
 };
 
 TrainResult Trainer::train(TrainObserver& observer) { return Run(*this, observer).go(); }

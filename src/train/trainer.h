@@ -53,6 +53,7 @@ struct EpochResult {
   std::int64_t samples = 0;  // trained in `seconds`
   double seconds = 0.0;      // training alone, without the very first step
   double data_wait_seconds = 0.0;
+  double checkpoint_seconds = 0.0;  // saving it before its test
   double evaluation_seconds = 0.0;
   bool complete = true;  // false when training was interrupted in it
 
@@ -63,7 +64,7 @@ struct EpochResult {
 
 struct TargetReached {
   std::int64_t epoch = 0;
-  double training_seconds = 0.0;  // first step included, evaluations not
+  double training_seconds = 0.0;  // first step included, evaluations and checkpoints not
   double total_seconds = 0.0;     // evaluations included
 };
 
@@ -77,8 +78,10 @@ struct LossScaling {
 struct TrainResult {
   std::vector<EpochResult> epochs;
   std::int64_t steps = 0;
-  double first_step_seconds = 0.0;
+  double first_step_seconds = 0.0;  // since the training began or was resumed
+  // From the very beginning, whatever the number of parts. The total has evaluations too.
   double training_seconds = 0.0, total_seconds = 0.0;
+  double checkpoint_seconds = 0.0;  // beside the total
   std::optional<double> final_test_loss, final_test_accuracy;
   std::optional<TargetReached> target;
   bool interrupted = false;
@@ -99,7 +102,12 @@ struct TrainProgress {
     double accuracy = 0.0;  // on the test part
   };
   std::optional<Best> best;
+  // An epoch that was trained to its end and is yet to be tested.
+  std::optional<EpochResult> untested;
   bool still_unchanged = true;  // parameters were found to be so, or not yet looked at
+  // What was not as before when the training was resumed, a text for each time: "after 12 steps
+  // threads: 2 in the checkpoint, 1 now".
+  std::vector<std::string> changes;
 };
 
 struct StepProgress {
@@ -127,10 +135,11 @@ class TrainObserver {
   virtual void on_alarm(const TrainAlarm& alarm) {
     if (!alarm.fatal) on_warning(alarm.evidence);
   }
-  // The state may be saved here: after every epoch, every `checkpoint_every` steps, and when the
-  // training is interrupted.
+  // The state may be saved here: after every epoch, before and after its test, every
+  // `checkpoint_every` steps, and when the training is interrupted.
   virtual void on_checkpoint(const TrainProgress&) {}
-  // Asked after every step: true ends the training there.
+  // Asked before every batch of trainings and tests, and on the host within them: true ends the
+  // training there. A batch that is left in the middle counts as not begun.
   [[nodiscard]] virtual bool stop() { return false; }
 };
 
@@ -141,6 +150,8 @@ class Trainer {
 
   // Makes train() go on from there; the session's state must be what it was then.
   void go_on_from(const TrainProgress& progress) { progress_ = progress; }
+  // Where train() begins.
+  [[nodiscard]] const TrainProgress& beginning() const { return progress_; }
 
   // Trains once. Throws a failure when the loss is no finite number; the observer has seen all
   // epochs before.
@@ -156,6 +167,8 @@ class Trainer {
   [[nodiscard]] std::optional<Session::PlanId> evaluation_plan() const {
     return plans_.eval ? std::optional(plans_.eval->full) : std::nullopt;
   }
+  // Names of the kernels of a training step, in order, and of the last, smaller one's.
+  [[nodiscard]] std::vector<std::string> kernels() const;
   [[nodiscard]] double setup_seconds() const { return setup_seconds_; }
 
  private:

@@ -396,7 +396,8 @@ RunId write_report_training(Store& store, const ReportTraining& training) {
   work.test_samples = 10'000;
   work.loader = true;
   record.executor.workers = 1;
-  work.epochs = static_cast<std::int64_t>(training.accuracies.size());
+  work.epochs = training.first_epoch + static_cast<std::int64_t>(training.accuracies.size());
+  work.first_epoch = training.first_epoch;
   work.optimizer = training.optimizer;
   work.momentum = training.optimizer == "sgd" ? 0.9 : 0.0;
   work.learning_rate = training.learning_rate;
@@ -408,7 +409,7 @@ RunId write_report_training(Store& store, const ReportTraining& training) {
   double best = 0.0;
   for (std::size_t i = 0; i < training.accuracies.size(); ++i) {
     EpochRecord epoch;
-    epoch.epoch = static_cast<std::int64_t>(i) + 1;
+    epoch.epoch = training.first_epoch + static_cast<std::int64_t>(i) + 1;
     epoch.train_loss = 1.0 / static_cast<double>(i + 1);
     epoch.train_accuracy = training.accuracies[i] + 0.01;
     epoch.test_loss = epoch.train_loss + 0.1;
@@ -431,6 +432,7 @@ RunId write_report_training(Store& store, const ReportTraining& training) {
   numbers["final_loss"] = epochs.back().train_loss;
   numbers["final_test_accuracy"] = training.accuracies.back();
   numbers["best_test_accuracy"] = best;
+  numbers.insert(training.former.begin(), training.former.end());
   store.finish(id, RunStatus::complete, "", numbers, notes_of(run));
   return id;
 }

@@ -11,6 +11,7 @@
 //   inference  mnist_cnn at batches 1 and 64 on both
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct ReportTraining {
   std::vector<double> accuracies = {0.80, 0.85, 0.84};  // after each epoch
   std::vector<double> seconds = {3.0, 2.0, 2.5};
   std::int64_t samples = 6000;  // of an epoch
+  // Of a training that was resumed.
+  std::int64_t first_epoch = 0;               // that were done before
+  std::map<std::string, double> former = {};  // numbers: "former_seconds", ...
 };
 
 // FLOPs of a training step for one sample, as all helpers take it: mlp 50,000; mnist_cnn 1.4

@@ -207,12 +207,29 @@ void tell_plans(const RunOptions& options, Trainer& trainer, CallListener& liste
   listener.plan(text);
 }
 
+// What is known before the first step.
+void describe(Trainer& trainer, TrainCheckpoints& checkpoints, TrainReport& report) {
+  StepRunner& runner = trainer.runner();
+  report.config = trainer.config();
+  report.identity = describe_training(report.config, *report.data, runner.session().device().name(),
+                                      checkpoints.weights(), checkpoints.epochs_done());
+  checkpoints.settle_weights(report.identity.work);
+  report.parameters = count_parameters(runner.parameters());
+  report.setup_seconds = trainer.setup_seconds();
+  report.state_bytes = runner.session().state_bytes();
+  report.scratch_bytes = runner.session().scratch_bytes();
+  for (const Step& step : runner.session().plan(trainer.training_plan()).steps) {
+    report.kernels.push_back(step.kernel_name());
+  }
+  report.story = checkpoints.story();
+}
+
 // What only a training that came to its end has.
 void look_at_the_end(const TrainRequest& request, Trainer& trainer, TrainReport& report) {
-  if (report.result.interrupted) return;
   if (request.confusion) {
-    report.confusion.emplace(report.config.step.model.classes);
-    (void)trainer.evaluate(*report.confusion);
+    ConfusionMatrix confusion(report.config.step.model.classes);
+    (void)trainer.evaluate(confusion);
+    report.confusion = std::move(confusion);
   }
   Session& session = trainer.runner().session();
   session.step_state() = {.seed = report.config.seed, .valid_rows = report.config.step.batch};
@@ -236,23 +253,12 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   const Split& split = *report.data;
   fit_to_data(config.step.model, split.train);
   fit_input(config, request, split.train);
-  checkpoints.configure(config, split, listener);
+  checkpoints.configure(config, split);
   report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
 
   Trainer trainer(config, split, std::move(device));
   checkpoints.load(trainer);
-  StepRunner& runner = trainer.runner();
-  report.config = trainer.config();
-  report.identity = describe_training(report.config, split, runner.session().device().name(),
-                                      checkpoints.weights(), checkpoints.epochs_done());
-  report.parameters = count_parameters(runner.parameters());
-  report.setup_seconds = trainer.setup_seconds();
-  report.state_bytes = runner.session().state_bytes();
-  report.scratch_bytes = runner.session().scratch_bytes();
-  for (const Step& step : runner.session().plan(trainer.training_plan()).steps) {
-    report.kernels.push_back(step.kernel_name());
-  }
-  report.story = checkpoints.story();
+  describe(trainer, checkpoints, report);
 
   // The first question: from here on the listener hears of interruptions, and the record is closed.
   (void)listener.go_on();
@@ -278,7 +284,12 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   report.joules_per_sample = record.joules_per_sample();
   report.store_trouble = record.trouble();
   report.checkpoint_failed = checkpoints.failed();
-  look_at_the_end(request, trainer, report);
+  trainer.runner().session().stop_when([&] { return !listener.go_on(); });
+  try {
+    if (!report.result.interrupted) look_at_the_end(request, trainer, report);
+  } catch (const Interrupted&) {
+    report.result.interrupted = true;
+  }
   return report;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "plan/choice_cache.h"
 
 namespace ridgeline {
 
@@ -30,26 +31,14 @@ TrainCheckpoints::TrainCheckpoints(const CheckpointOptions& options) : options_(
   if (options.resume) resumed_ = read_last_checkpoint(options.folder);
 }
 
-void TrainCheckpoints::configure(TrainConfig& config, const Split& data, CallListener& listener) {
+void TrainCheckpoints::configure(TrainConfig& config, const Split& data) {
   if (!writer_) return;
   config.checkpoint_every = options_.every.value_or(0);
   config.plan.choices = std::make_shared<PlanChoices>();
   if (!resumed_) return;
-  TrainConfig compared = config;
-  if (config.full_batch) compared.step.batch = data.train.count();
-  const auto changed = differences(resumed_->settings, settings_of(compared, data));
-  if (!changed.empty()) {
-    bad_input("{}: cannot be resumed with other settings:\n  {}", options_.folder,
-              joined(changed, "\n  "));
-  }
-  if (config.epochs < resumed_->progress.epoch) {
-    bad_input("{}: {} epochs are done, more than the {} asked for", options_.folder,
-              resumed_->progress.epoch, config.epochs);
-  }
+  check_settings(*resumed_, config, data);
   *config.plan.choices = resumed_->choices;
-  for (const std::string& change : differences(resumed_->surroundings, surroundings_of(compared))) {
-    listener.note(fmt::format("note: not bit for bit, {}", change));
-  }
+  prefer_choices(resumed_->library_choices);
 }
 
 void TrainCheckpoints::load(Trainer& trainer) {
@@ -62,6 +51,9 @@ void TrainCheckpoints::load(Trainer& trainer) {
                              ? fmt::format(" and {} steps", progress.step_in_epoch)
                              : std::string(),
                          count_text(progress.result.steps));
+    if (const auto changes = changes_since(*resumed_, trainer); !changes.empty()) {
+      story_ += fmt::format("changed    {}: not bit for bit as before\n", joined(changes, "; "));
+    }
     return;
   }
   if (options_.weights.empty()) return;
@@ -88,6 +80,11 @@ std::string TrainCheckpoints::save(Trainer& trainer, const Split& data,
     failed_ = true;
     return fmt::format("no checkpoint was saved, the former one stays: {}", error.what());
   }
+}
+
+void TrainCheckpoints::settle_weights(Work& work) {
+  if (resumed_) work.weights = resumed_->weights;
+  if (writer_) writer_->set_weights(work.weights);
 }
 
 std::int64_t TrainCheckpoints::epochs_done() const {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/calls/listener.h"
+#include "lab/store/identity.h"
 #include "train/checkpoint.h"
 
 namespace ridgeline {
@@ -26,7 +26,7 @@ class TrainCheckpoints {
 
   // Before the trainer is made: sets what concerns checkpoints, and refuses to resume with other
   // settings.
-  void configure(TrainConfig& config, const Split& data, CallListener& listener);
+  void configure(TrainConfig& config, const Split& data);
   // After it: loads the weights, or the checkpoint.
   void load(Trainer& trainer);
 
@@ -43,6 +43,8 @@ class TrainCheckpoints {
   // How many epochs were done before; with full batches iterations.
   [[nodiscard]] std::int64_t epochs_done() const;
   [[nodiscard]] const std::string& weights() const { return options_.weights; }
+  // A resumed training began with the weights of its first part.
+  void settle_weights(Work& work);
 
  private:
   CheckpointOptions options_;

@@ -46,6 +46,14 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
   if (!data.test.empty()) {
     numbers_["chance_accuracy"] = majority_share(data.test.labels, config.step.model.classes);
   }
+  if (const TrainProgress& former = trainer.beginning(); former.result.steps > 0) {
+    numbers_["former_seconds"] = former.result.training_seconds;
+    numbers_["former_total_seconds"] = former.result.total_seconds;
+    if (former.best) {
+      numbers_["former_best_test_accuracy"] = former.best->accuracy;
+      numbers_["best_test_accuracy"] = former.best->accuracy;
+    }
+  }
   if (!options.tensorboard.empty()) {
     board_.emplace(options.tensorboard, wall_time_now());
     std::vector<Setting> settings = settings_of(identity.work, identity.executor);
@@ -64,6 +72,9 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
     run.seed = static_cast<std::int64_t>(config.seed);
     run.work = identity.work;
     run.executor = identity.executor;
+    if (const auto& changes = trainer.beginning().changes; !changes.empty()) {
+      run.notes["resumed_with_changes"] = joined(changes, "; ");
+    }
     run_ = store_->begin(run);
   }
 }
@@ -155,7 +166,7 @@ void TrainRecord::add(const EpochResult& epoch) {
   record.seconds = epoch.seconds;
   record.data_wait_seconds = epoch.data_wait_seconds;
   record.evaluation_seconds = epoch.evaluation_seconds;
-  const double end = now() - epoch.evaluation_seconds;
+  const double end = now() - epoch.evaluation_seconds - epoch.checkpoint_seconds;
   record.energy_joules = energy(end - epoch.seconds, end);
   epochs_.push_back(record);
   writing([&] { store_->add(run_, std::span<const EpochRecord>(&record, 1)); });
@@ -185,34 +196,45 @@ std::vector<Finding> TrainRecord::lasting_alarms() const {
   return findings;
 }
 
-std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::string& error) {
-  if (sampler_ != nullptr) sampler_->stop();
-  take_readings();
-  if (board_) board_->flush();
-  std::vector<Finding> findings = findings_of(readings_);
-  // An epoch stands for its steps: its wait is the sum of theirs.
+// An epoch stands for its steps: its wait is the sum of theirs.
+std::vector<Finding> TrainRecord::waiting() const {
   std::vector<Sample> waits;
-  double seconds = 0.0, waited = 0.0;
-  std::int64_t samples = 0;
   for (const EpochRecord& epoch : epochs_) {
     Sample sample;
     sample.wall_seconds = epoch.seconds;
     sample.data_wait_seconds = epoch.data_wait_seconds;
     waits.push_back(sample);
-    seconds += epoch.seconds;
-    waited += epoch.data_wait_seconds;
-    samples += epoch.samples;
   }
-  for (Finding& finding : loader_findings(waits)) {
-    if (finding.name == "loader-bound") findings.push_back(std::move(finding));
-  }
+  std::vector<Finding> findings = loader_findings(waits);
+  std::erase_if(findings, [](const Finding& finding) { return finding.name != "loader-bound"; });
+  return findings;
+}
+
+void TrainRecord::count(const TrainResult& result, bool failed) {
   const auto set = [&](const char* name, const std::optional<double>& value) {
     if (value) numbers_[name] = *value;
   };
-  set("first_step_seconds", result.first_step_seconds);
+  double seconds = 0.0, waited = 0.0;
+  std::int64_t samples = 0;
+  for (const EpochRecord& epoch : epochs_) {
+    seconds += epoch.seconds;
+    waited += epoch.data_wait_seconds;
+    samples += epoch.samples;
+    if (epoch.test_accuracy) {
+      set("best_test_accuracy", std::max(numbers_["best_test_accuracy"], *epoch.test_accuracy));
+    }
+  }
   if (seconds > 0.0) {
     set("samples_per_second", static_cast<double>(samples) / seconds);
     set("data_wait_share", waited / seconds);
+  }
+  set("training_steps", static_cast<double>(result.steps));
+  // Of a training that failed only the epochs are known.
+  if (!failed) {
+    set("first_step_seconds", result.first_step_seconds);
+    set("training_seconds", result.training_seconds);
+    set("total_seconds", result.total_seconds);
+    set("checkpoint_seconds", result.checkpoint_seconds);
   }
   if (!epochs_.empty()) set("final_loss", epochs_.back().train_loss);
   set("final_test_accuracy", result.final_test_accuracy);
@@ -221,17 +243,20 @@ std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::s
     set("target_seconds", result.target->training_seconds);
     set("target_total_seconds", result.target->total_seconds);
   }
-  for (const EpochRecord& epoch : epochs_) {
-    if (epoch.test_accuracy) {
-      numbers_["best_test_accuracy"] =
-          std::max(numbers_["best_test_accuracy"], *epoch.test_accuracy);
-    }
-  }
   set("energy_joules_per_sample", joules_per_sample());
+}
+
+std::vector<Finding> TrainRecord::finish(const TrainResult& result, const std::string& error) {
+  if (sampler_ != nullptr) sampler_->stop();
+  take_readings();
+  if (board_) board_->flush();
+  std::vector<Finding> findings = findings_of(readings_);
+  for (Finding& finding : waiting()) findings.push_back(std::move(finding));
+  count(result, !error.empty());
   std::map<std::string, std::string> notes;
   if (sampler_ != nullptr) {
-    set("telemetry_rate_hz", sampler_->overhead().rate_hz);
-    set("telemetry_overhead_share", sampler_->overhead().share);
+    numbers_["telemetry_rate_hz"] = sampler_->overhead().rate_hz;
+    numbers_["telemetry_overhead_share"] = sampler_->overhead().share;
     std::string missing;
     for (const MissingSensor& sensor : sampler_->missing()) {
       missing += fmt::format("{}{} {}: {}", missing.empty() ? "" : "; ", sensor.device,

@@ -52,6 +52,8 @@ class TrainRecord {
   void take_readings();
   void show(const EpochResult& epoch);
   [[nodiscard]] std::vector<Finding> lasting_alarms() const;
+  [[nodiscard]] std::vector<Finding> waiting() const;
+  void count(const TrainResult& result, bool failed);
   template <typename Body>
   void writing(Body body);
   void give_up() noexcept;

@@ -17,13 +17,10 @@ constexpr std::array<std::string_view, 9> kDisturbances = {
     "clock drop",      "memory pressure",    "swapping",         "drift",
     "loader stalls"};
 
-// The epochs of a training as times of an iteration. The first one fills caches and chooses
-// kernels: it counts only where there is no other.
+// The epochs of a training as times of an iteration.
 RunSeries epoch_series(const RunRecord& run, const std::vector<EpochRecord>& epochs) {
   RunSeries series;
-  for (const EpochRecord& epoch : epochs) {
-    if (epoch.seconds <= 0.0 || epoch.samples <= 0) continue;
-    if (&epoch == &epochs.front() && epochs.size() > 1) continue;
+  for (const EpochRecord& epoch : steady_epochs(epochs)) {
     series.seconds.push_back(epoch.seconds * static_cast<double>(run.work.batch) /
                              static_cast<double>(epoch.samples));
     series.turn.push_back(epoch.epoch);

@@ -35,6 +35,14 @@ RunSeries run_series(std::span<const Sample> samples, double scale) {
   return series;
 }
 
+std::vector<EpochRecord> steady_epochs(std::vector<EpochRecord> epochs) {
+  std::erase_if(epochs, [](const EpochRecord& epoch) {
+    return epoch.seconds <= 0.0 || epoch.samples <= 0;
+  });
+  if (epochs.size() > 1) epochs.erase(epochs.begin());
+  return epochs;
+}
+
 std::vector<std::int64_t> shared_turns(const RunSeries& a, const RunSeries& b) {
   const auto turns_a = times_of_turns(a), turns_b = times_of_turns(b);
   std::vector<std::int64_t> shared;

@@ -20,6 +20,10 @@ struct RunSeries {
 // Of the samples of kind `measured`, each time multiplied by `scale`.
 [[nodiscard]] RunSeries run_series(std::span<const Sample> samples, double scale = 1.0);
 
+// Epochs of a training that tell its speed: without the first, which fills caches and chooses
+// kernels, unless there is no other.
+[[nodiscard]] std::vector<EpochRecord> steady_epochs(std::vector<EpochRecord> epochs);
+
 // The process in the number of a turn.
 [[nodiscard]] inline std::int64_t process_of(std::int64_t turn) { return turn >> 32; }
 

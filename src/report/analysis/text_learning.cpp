@@ -14,7 +14,17 @@ namespace {
 
 struct Learned {
   const RunView* run = nullptr;
-  double accuracy = 0.0;  // after the last epoch that was tested
+  double accuracy = 0.0;   // after the last epoch that was tested
+  std::int64_t epoch = 0;  // that one
+
+  // "after 12 epochs (resumed after epoch 3)"
+  [[nodiscard]] std::string when() const {
+    const std::string resumed = run->resumed();
+    return fmt::format("after {}{}",
+                       count_words(static_cast<std::size_t>(epoch),
+                                   run->run.work.full_batch ? "iteration" : "epoch"),
+                       resumed.empty() ? "" : fmt::format(" ({})", resumed));
+  }
 };
 
 // Of trainings on the same data and network: the best and the worst.
@@ -25,12 +35,11 @@ Sentence range_sentence(const TextInput& input, const std::vector<Learned>& trai
   const Work& work = most->run->run.work;
   if (trainings.size() == 1) {
     text.say(run_words(input, *most->run), {most->run->run.id});
-    text.say(fmt::format(" reaches {} test accuracy on {} after {}", percent_text(most->accuracy),
-                         work.data, count_words(most->run->epochs.size(), "epoch")));
+    text.say(fmt::format(" reaches {} test accuracy on {} {}", percent_text(most->accuracy),
+                         work.data, most->when()));
   } else {
     const auto tell = [&](const Learned& learned) {
-      text.say(fmt::format("{} after {}, {}", percent_text(learned.accuracy),
-                           count_words(learned.run->epochs.size(), "epoch"),
+      text.say(fmt::format("{} {}, {}", percent_text(learned.accuracy), learned.when(),
                            run_words(input, *learned.run)),
                {learned.run->run.id});
     };
@@ -76,7 +85,7 @@ std::vector<Sentence> learning(const TextInput& input) {
       continue;
     }
     const Work& work = run->run.work;
-    groups[{work.data, work.model}].push_back({run, *tested->test_accuracy});
+    groups[{work.data, work.model}].push_back({run, *tested->test_accuracy, tested->epoch});
   }
   std::vector<Sentence> sentences;
   for (const auto& [key, trainings] : groups) sentences.push_back(range_sentence(input, trainings));

@@ -36,7 +36,9 @@ double iterations_of(const RunView& run, const EpochRecord& epoch) {
 
 std::vector<Point> points_of(const RunView& run, const Curve& curve) {
   std::vector<Point> points;
-  double trained = 0.0;
+  const std::optional<double> before = seconds_before_epochs(run);
+  if (curve.over_time && !before) return {};
+  double trained = before.value_or(0.0);
   for (const EpochRecord& epoch : run.epochs) {
     trained += epoch.seconds;
     std::optional<double> value = curve.value(epoch);
@@ -116,8 +118,12 @@ std::vector<Figure> epoch_times_figures(const ExhibitInput& input) {
                  .caption = "time of training in each epoch, evaluation not counted. A first "
                             "epoch above the others has work that is done once.",
                  .y = {.title = "time of an epoch"},
-                 .value = [](const EpochRecord& epoch) { return epoch.seconds; },
-                 .in_seconds = true});
+                 .value = [](const EpochRecord& epoch) -> std::optional<double> {
+                   // A test that was made up for after a resume had no training here.
+                   return epoch.samples > 0 ? std::optional(epoch.seconds) : std::nullopt;
+                 },
+                 .in_seconds = true,
+                 .missing = "nothing was trained in this part"});
 }
 
 std::vector<Figure> throughput_epochs_figures(const ExhibitInput& input) {
@@ -126,7 +132,7 @@ std::vector<Figure> throughput_epochs_figures(const ExhibitInput& input) {
                                    "counted.",
                         .y = {.title = "throughput", .unit = "samples/s"},
                         .value = [](const EpochRecord& epoch) -> std::optional<double> {
-                          if (epoch.seconds <= 0.0) return std::nullopt;
+                          if (epoch.seconds <= 0.0 || epoch.samples == 0) return std::nullopt;
                           return static_cast<double>(epoch.samples) / epoch.seconds;
                         }});
 }
@@ -148,7 +154,7 @@ std::vector<Figure> accuracy_time_figures(const ExhibitInput& input) {
                         .y = {.title = "test accuracy", .unit = "%"},
                         .value = test_accuracy_percent,
                         .over_time = true,
-                        .missing = "no test data"});
+                        .missing = "no test data, or the time before it was resumed is unknown"});
 }
 
 std::vector<Figure> loss_epochs_figures(const ExhibitInput& input) {

@@ -77,6 +77,21 @@ const EpochRecord* last_tested(const RunView& run) {
   return last == run.epochs.rend() ? nullptr : &*last;
 }
 
+std::optional<double> seconds_before_epochs(const RunView& run) {
+  const std::optional<double> former = number_of(run, "former_seconds");
+  if (!former && run.run.work.first_epoch > 0) return std::nullopt;
+  return former.value_or(0.0) + number_of(run, "first_step_seconds").value_or(0.0);
+}
+
+std::optional<double> training_seconds(const RunView& run) {
+  if (const auto told = number_of(run, "training_seconds")) return told;
+  std::optional<double> seconds = seconds_before_epochs(run);
+  for (const EpochRecord& epoch : run.epochs) {
+    if (seconds) *seconds += epoch.seconds;
+  }
+  return seconds;
+}
+
 Runs only(const Runs& runs, const RunCondition& fits) {
   Runs kept;
   std::copy_if(runs.begin(), runs.end(), std::back_inserter(kept),

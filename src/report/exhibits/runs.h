@@ -29,6 +29,12 @@ using RunCondition = std::function<bool(const RunView& run)>;
 // After the last epoch that ended with a test; null: none did.
 [[nodiscard]] const EpochRecord* last_tested(const RunView& run);
 
+// Seconds of training before the epochs of this run: of the parts before it was resumed, and of the
+// first step, which is timed apart. Nothing where the store does not tell.
+[[nodiscard]] std::optional<double> seconds_before_epochs(const RunView& run);
+// Of the whole training, tests and checkpoints apart. Nothing where the store does not tell.
+[[nodiscard]] std::optional<double> training_seconds(const RunView& run);
+
 [[nodiscard]] Runs only(const Runs& runs, const RunCondition& fits);
 // Runs that fit, in the natural order: networks by their FLOPs, images, batches, then machines,
 // processors before graphics processors, the engine before peers. Of runs that repeat each other

@@ -58,13 +58,12 @@ Phases phases_of(const Data& data, const RunView& run) {
 // Seconds of the whole training, evaluations apart.
 std::optional<double> total_seconds(const RunView& run) {
   if (!is_training(run) || run.epochs.empty()) return std::nullopt;
-  double seconds = number_of(run, "first_step_seconds").value_or(0.0);
-  for (const EpochRecord& epoch : run.epochs) seconds += epoch.seconds;
-  return seconds;
+  return training_seconds(run);
 }
 
 // Iterations of a training: every epoch has some, the last batch of each may be smaller.
 std::int64_t iterations_of(const RunView& run) {
+  if (const auto told = number_of(run, "training_steps")) return std::llround(*told);
   const std::int64_t batch = std::max<std::int64_t>(run.run.work.batch, 1);
   // The very first step is timed apart.
   std::int64_t iterations = number_of(run, "first_step_seconds") ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "lab/compare/run_series.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
@@ -23,10 +24,16 @@ double pass_seconds(const RunView& run, const EpochRecord& epoch) {
 }
 
 std::optional<double> mean_later_epoch(const RunView& run) {
-  if (run.epochs.size() < 2) return std::nullopt;
+  const auto trained = [](const EpochRecord& epoch) { return epoch.samples > 0; };
+  if (std::count_if(run.epochs.begin(), run.epochs.end(), trained) < 2) return std::nullopt;
   double sum = 0.0;
-  for (std::size_t i = 1; i < run.epochs.size(); ++i) sum += pass_seconds(run, run.epochs[i]);
-  return sum / static_cast<double>(run.epochs.size() - 1);
+  const std::vector<EpochRecord> epochs = steady_epochs(run.epochs);
+  for (const EpochRecord& epoch : epochs) sum += pass_seconds(run, epoch);
+  return sum / static_cast<double>(epochs.size());
+}
+
+std::string unknown_before(const RunView& run) {
+  return fmt::format("{}, and the time before is not stored", run.resumed());
 }
 
 struct Accuracies {
@@ -34,6 +41,7 @@ struct Accuracies {
 };
 Accuracies accuracies_of(const RunView& run) {
   Accuracies found;
+  found.best = number_of(run, "former_best_test_accuracy");
   for (const EpochRecord& epoch : run.epochs) {
     if (!epoch.test_accuracy) continue;
     found.last = epoch.test_accuracy;
@@ -64,16 +72,30 @@ std::vector<double> levels_of(const Runs& runs) {
 }
 
 struct Reached {
-  std::int64_t epoch = 0;
-  double seconds = 0.0;  // of training until then
+  std::optional<std::int64_t> epoch = {};
+  std::optional<double> seconds = {};  // of training until then
+  std::string missing = {};            // why one of them is
 };
-std::optional<Reached> reached(const RunView& run, double level) {
-  double seconds = first_step(run);
-  for (const EpochRecord& epoch : run.epochs) {
-    seconds += epoch.seconds;
-    if (epoch.test_accuracy && *epoch.test_accuracy >= level) return Reached{epoch.epoch, seconds};
+Reached reached(const RunView& run, double level) {
+  if (number_of(run, "former_best_test_accuracy").value_or(0.0) >= level) {
+    return {.missing = "reached before the training was " + run.resumed()};
   }
-  return std::nullopt;
+  std::optional<double> seconds = seconds_before_epochs(run);
+  for (const EpochRecord& epoch : run.epochs) {
+    if (seconds) *seconds += epoch.seconds;
+    if (epoch.test_accuracy && *epoch.test_accuracy >= level) {
+      return {epoch.epoch, seconds, unknown_before(run)};
+    }
+  }
+  return {.missing = fmt::format("not reached in {} epochs", run.epochs.back().epoch)};
+}
+
+// With full batches the first epoch is the first step.
+Cell first_epoch_cell(Table& table, const RunView& run) {
+  const std::string resumed = run.resumed();
+  if (!resumed.empty()) return missing(table, resumed);
+  const bool step = run.run.work.full_batch && first_step(run) > 0.0;
+  return number(first_step(run) + (step ? 0.0 : run.epochs.front().seconds), {run.run.id});
 }
 
 }  // namespace
@@ -96,7 +118,7 @@ Tables make_training(const ExhibitInput& input) {
            {"epochs", "", true, "Passes over the data"},
            {"first epoch", "s", true, "With the very first step"},
            {"epoch", "s", true, "Mean of the epochs after the first"},
-           {"total", "s", true, "All epochs and the first step, without tests"},
+           {"total", "s", true, "All training from the very beginning, without tests"},
            {"throughput", "img/s", true, "Samples a second after the first epoch"},
            {"waiting", "%", true, "Share of the time that the loader is waited for"},
            {"final loss", "", true, "Mean training loss of the last epoch"},
@@ -110,20 +132,15 @@ Tables make_training(const ExhibitInput& input) {
     std::vector<Cell> row = begin_row(input.data, heads, *run);
     const std::vector<RunId> id = {run->run.id};
     row.push_back(count_cell(run->epochs.back().epoch, id));
-    // With full batches the first epoch is the first step.
-    row.push_back(number(run->run.work.full_batch && first_step(*run) > 0.0
-                             ? first_step(*run)
-                             : run->epochs.front().seconds + first_step(*run),
-                         id));
+    row.push_back(first_epoch_cell(table, *run));
     row.push_back(
         number_cell(table, mean_later_epoch(*run), 1.0, *run, "there was only one epoch"));
-    double total = first_step(*run), waited = 0.0, seconds = 0.0;
+    double waited = 0.0, seconds = 0.0;
     for (const EpochRecord& epoch : run->epochs) {
-      total += epoch.seconds;
       seconds += epoch.seconds;
       waited += epoch.data_wait_seconds;
     }
-    row.push_back(number(total, id));
+    row.push_back(number_cell(table, training_seconds(*run), 1.0, *run, unknown_before(*run)));
     row.push_back(rate_cell(input.data, table, *run));
     row.push_back(seconds > 0.0 ? number(100.0 * waited / seconds, id)
                                 : missing(table, "no time but that of the first step"));
@@ -166,11 +183,10 @@ Tables make_targets(const ExhibitInput& input) {
   for (const RunView* run : runs) {
     std::vector<Cell> row = begin_row(input.data, heads, *run);
     for (const double level : levels) {
-      const std::optional<Reached> found = reached(*run, level);
-      const std::string why = fmt::format("not reached in {} epochs", run->epochs.back().epoch);
-      row.push_back(found ? count_cell(found->epoch, {run->run.id}) : missing(table, why));
-      row.push_back(
-          number_cell(table, found ? std::optional(found->seconds) : std::nullopt, 1.0, *run, why));
+      const Reached found = reached(*run, level);
+      row.push_back(found.epoch ? count_cell(*found.epoch, {run->run.id})
+                                : missing(table, found.missing));
+      row.push_back(number_cell(table, found.seconds, 1.0, *run, found.missing));
     }
     row.push_back(number_cell(table, accuracies_of(*run).best, 100.0, *run, kUntested));
     mark(input.data, table, row.back(), *run);
