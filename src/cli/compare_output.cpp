@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "lab/store/identity_fields.h"
 
@@ -186,7 +187,7 @@ std::string comparison_text(const RunComparison& comparison, const VerdictOption
 }
 
 std::string comparison_json(const RunComparison& comparison, const VerdictOptions& options) {
-  return json_of(comparison, options).dump(2) + '\n';
+  return json_text(json_of(comparison, options), 2) + '\n';
 }
 
 std::string comparisons_text(const std::vector<RunComparison>& comparisons,
@@ -211,7 +212,7 @@ std::string comparisons_json(const std::vector<RunComparison>& comparisons,
                              const VerdictOptions& options) {
   Json rows = Json::array();
   for (const RunComparison& comparison : comparisons) rows.push_back(json_of(comparison, options));
-  return Json{{"comparisons", std::move(rows)}}.dump(2) + '\n';
+  return json_text(Json{{"comparisons", std::move(rows)}}, 2) + '\n';
 }
 
 }  // namespace ridgeline::cli

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json_text.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "lab/store/field_json.h"
@@ -248,7 +249,7 @@ RunContents take_run(const Place& place, const std::string& environment, std::in
   }
   run.environment = environment;
   require(place, {"started"});
-  if (run.uuid.empty()) run.uuid = uuid_of(place.value.dump());
+  if (run.uuid.empty()) run.uuid = uuid_of(json_text(place.value));
   take_map(place, "numbers", run.numbers);
   take_map(place, "notes", run.notes);
   format == 1 ? take_old_identity(place, run) : take_identity(place, run);

@@ -1,0 +1,17 @@
+#pragma once
+
+// JSON as text. File names and labels may be any bytes; what is no UTF-8 in them becomes U+FFFD,
+// where nlohmann's dump() alone would throw.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace ridgeline {
+
+// On one line where `indent` is negative.
+template <typename Json>
+[[nodiscard]] std::string json_text(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace ridgeline
