@@ -25,7 +25,8 @@ struct VerifyConfig {
 };
 
 // How far a value of the tested plan is from the other's. Relative means relative to the largest
-// element of the other; where that is 0, any difference is infinite. For whole numbers (the
+// element of the other, or for sums that cancel to what their terms make without cancelling; where
+// that is 0, any difference is infinite. For whole numbers (the
 // positions of maxima) both relative errors are the share of elements that differ.
 struct Deviation {
   double max_absolute = 0.0, max_relative = 0.0;
@@ -53,6 +54,10 @@ struct VerifyResult {
   std::optional<std::size_t> first_divergence;
   std::int64_t divergence_step = 0;
 };
+
+// The same backend with every value computed by itself, from which verify_steps() takes how large
+// values are that a fused kernel keeps to itself. Nothing where the backend fuses nothing.
+[[nodiscard]] std::optional<PlanRequest> unfused(const PlanRequest& request, Device& device);
 
 // Values are matched by name. REQUIRES: `data` has at least the batch's samples.
 [[nodiscard]] VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data,
