@@ -3,9 +3,12 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/describe_output.h"
@@ -13,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "lab/drawing.h"
+#include "train/match_weights.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -91,7 +95,40 @@ std::string optimizer_name(const OptimizerOptions& options) {
   return text;
 }
 
+// The tensors of a weight file, and the models that they fit.
+int describe_weights(const std::string& file, bool json) {
+  const WeightFile weights = open_weights(file);
+  const std::vector<std::string> models = models_that_fit(weights);
+  TextTable table({"tensor", "shape", "type"}, "lll");
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::int64_t bytes = 0;
+  for (const WeightTensor& tensor : weights.tensors) {
+    table.add_row({tensor.name, dims_text(tensor.dims), std::string(name_of(tensor.type))});
+    list.push_back({{"name", tensor.name}, {"shape", tensor.dims}, {"type", name_of(tensor.type)}});
+    bytes += std::ssize(tensor.bytes);
+  }
+  if (json) {
+    print(json_text(nlohmann::ordered_json{{"file", file},
+                                           {"format", weights.format},
+                                           {"models", models},
+                                           {"metadata", weights.metadata},
+                                           {"tensors", std::move(list)}},
+                    2) +
+          '\n');
+    return 0;
+  }
+  print(fmt::format(
+      "{}: {}, {} tensors, {}\n\n{}\n{}\n", file, weights.format, weights.tensors.size(),
+      bytes_text(bytes), table.text(),
+      models.empty() ? "fits no model of 'ridgeline models'" : "fits " + joined(models, " or ")));
+  return 0;
+}
+
 int run_describe(DescribeOptions options) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(options.run.model, ignored)) {
+    return describe_weights(options.run.model, options.output.json);
+  }
   const std::vector<std::int64_t> batches = parse_batches(options.batches);
   options.run.batch = batches[0];
   apply(options.run);
@@ -148,7 +185,8 @@ void add_describe(Parser& program, Action& action) {
   Parser* command = program.add_subcommand(
       "describe", "Tell a model's work, bytes and memory from its plan; nothing runs");
   RunOptions& run = options->run;
-  command->add_option("MODEL,--model", run.model, "Model, see 'ridgeline models'");
+  command->add_option("MODEL,--model", run.model,
+                      "Model, see 'ridgeline models'; or a weight file, whose tensors are listed");
   command->add_option("--set", run.settings, "Set an option of the model, repeatable")
       ->type_name("NAME=VALUE")
       ->expected(1)
@@ -196,6 +234,7 @@ void add_describe(Parser& program, Action& action) {
       "Examples:\n"
       "  ridgeline describe resnet50 --batch 1,32,256 --memory 8GiB\n"
       "  ridgeline describe mobilenet_v2 --per-layer --csv layers.csv\n"
+      "  ridgeline describe resnet18.pth\n"
       "  ridgeline describe resnet18 --dot resnet18.dot && dot -Tpng -O resnet18.dot");
   command->callback([options, &action] { action = [options] { return run_describe(*options); }; });
 }
