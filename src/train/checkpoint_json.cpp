@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "build_info.h"
 
 namespace ridgeline {
@@ -86,7 +87,8 @@ Json json_of(const TrainProgress& progress) {
           {"loss", progress.loss},
           {"still_unchanged", progress.still_unchanged},
           {"best", progress.best ? Json{{"epoch", progress.best->epoch},
-                                        {"accuracy", progress.best->accuracy}}
+                                        {"accuracy", progress.best->accuracy},
+                                        {"loss", progress.best->loss}}
                                  : Json(nullptr)},
           {"first_step_seconds", result.first_step_seconds},
           {"training_seconds", result.training_seconds},
@@ -117,7 +119,8 @@ TrainProgress read_progress(const Json& json) {
   progress.loss = json.at("loss").get<double>();
   progress.still_unchanged = json.at("still_unchanged").get<bool>();
   if (const Json& best = json.at("best"); !best.is_null()) {
-    progress.best = {best.at("epoch").get<std::int64_t>(), best.at("accuracy").get<double>()};
+    progress.best = {best.at("epoch").get<std::int64_t>(), best.at("accuracy").get<double>(),
+                     best.value("loss", 0.0)};
   }
   result.first_step_seconds = json.at("first_step_seconds").get<double>();
   result.training_seconds = json.at("training_seconds").get<double>();
@@ -154,7 +157,7 @@ std::string checkpoint_text(const Checkpoint& checkpoint) {
                          {"best_folder", checkpoint.best},
                          {"progress", json_of(checkpoint.progress)},
                          {"choices", checkpoint.choices}};
-  return document.dump(1) + '\n';
+  return json_text(document, 1) + '\n';
 }
 
 Checkpoint parse_checkpoint(const std::string& text, const std::string& where) {
