@@ -265,6 +265,31 @@ TEST_F(StoreCli, ImportMergesAndSaysWhatWasNew) {
   EXPECT_EQ(document["runs"], 3);
 }
 
+TEST_F(StoreCli, WhatCannotBeImportedLeavesNoNewStore) {
+  (void)write("x.csv", std::string("a,b\n1,2\n"));
+  (void)write("broken.json", std::string("{ nothing"));
+  (void)write("other.json", std::string("{\"a\": 1}"));
+  write_store("good.db");
+  for (const auto& [file, part] : std::vector<std::pair<std::string, std::string>>{
+           {"x.csv", "neither a store (SQLite, such as ridgeline.db) nor results in JSON"},
+           {"broken.json", "is no JSON"},
+           {"other.json", "no results to import"},
+           {"nowhere.db", "there is no such file"},
+           {".", "is a folder, not a file to import"}}) {
+    const Outcome outcome = run("import good.db " + file + " --store new.db");
+    EXPECT_EQ(outcome.code, 2) << file;
+    expect_contains(outcome.err, {part});
+    EXPECT_FALSE(fs::exists(folder_ / "new.db")) << file;
+  }
+}
+
+TEST_F(StoreCli, WhatCannotBeReachedIsNoMissingStore) {
+  fs::create_symlink("loop", folder_ / "loop");
+  const Outcome outcome = run("list --store loop/s.db");
+  EXPECT_EQ(outcome.code, 2);
+  expect_contains(outcome.err, {"loop/s.db: cannot be read"});
+}
+
 TEST_F(StoreCli, DeleteRemovesTheRunsNamed) {
   write_store("ridgeline.db", 3);
   const Outcome outcome = run("delete 1 3");

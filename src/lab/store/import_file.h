@@ -33,4 +33,7 @@ struct ImportFile {
 // Throws bad_input that names the place for what is not as the format says.
 [[nodiscard]] ImportFile read_import_file(const std::filesystem::path& path);
 
+// Bad_input unless Store::import takes the file: a store, or a file that read_import_file takes.
+void check_importable(const std::filesystem::path& path);
+
 }  // namespace ridgeline
