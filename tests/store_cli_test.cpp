@@ -9,6 +9,7 @@
 
 #include "lab/store/identity_fields.h"
 #include "support/data_files.h"
+#include "support/ordinary_user.h"
 #include "support/program.h"
 #include "support/store_rows.h"
 
@@ -288,6 +289,32 @@ TEST_F(StoreCli, WhatCannotBeReachedIsNoMissingStore) {
   const Outcome outcome = run("list --store loop/s.db");
   EXPECT_EQ(outcome.code, 2);
   expect_contains(outcome.err, {"loop/s.db: cannot be read"});
+}
+
+TEST_F(StoreCli, AReadOnlyStoreAndAnUnreadableFolderEndWithExitCodeTwo) {
+  write_store("s.db");
+  fs::create_directories(folder_ / "closed");
+  fs::permissions(folder_ / "s.db", fs::perms(0444));
+  fs::permissions(folder_ / "closed", fs::perms(0));
+  fs::permissions(folder_, fs::perms(0555));
+  Outcome deleted, trained, listed, data;
+  {
+    const OrdinaryUser user;
+    deleted = run("delete 1 --store s.db");
+    trained = Child("train mlp --data synthetic:1x8x8:4:64 --store s.db", folder_).finish();
+    listed = run("list --store closed/s.db");
+    data = Child("train mlp --store none --data closed/photos", folder_).finish();
+  }
+  fs::permissions(folder_, fs::perms::owner_all);
+  if (deleted.code == 127) GTEST_SKIP() << "other users cannot run the program here";
+  for (const Outcome& outcome : {deleted, trained}) {
+    EXPECT_EQ(outcome.code, 2);
+    expect_contains(outcome.err, {"s.db", "read-only"});
+  }
+  for (const Outcome& outcome : {listed, data}) {
+    EXPECT_EQ(outcome.code, 2);
+    expect_contains(outcome.err, {"closed/", "cannot be read: Permission denied"});
+  }
 }
 
 TEST_F(StoreCli, DeleteRemovesTheRunsNamed) {

@@ -179,10 +179,7 @@ int run_pack(const DataOptions& options) {
   }
   set_thread_count(options.threads);
   FrameSize size;
-  if (!options.size.empty()) {
-    const ImageShape image = parse_image(options.size, 3);
-    size = {static_cast<int>(image.height), static_cast<int>(image.width)};
-  }
+  if (!options.size.empty()) size = parse_frame(options.size, "--size");
   check_writable(options.out);
   const Split split = load_dataset(
       options.path, {.classes = static_cast<std::int32_t>(options.classes), .image = size});

@@ -22,12 +22,6 @@ using Expected = std::map<std::string, Computed>;
 constexpr double kLossScale = 1024.0;
 constexpr double kLargestScaled = 0x1p14;  // of gradients; fp16 ends at 2^16
 
-// How large a value's elements are.
-struct Size {
-  double largest = 0.0, rms = 0.0;
-};
-using Sizes = std::map<std::string, Size>;
-
 Size size_of(std::span<const double> elements) {
   Size size;
   double squares = 0.0;
@@ -42,55 +36,6 @@ Size size_of(std::span<const double> elements) {
 // Terms that a sum in f32 may have before its rounding errors, √n units of Σ|terms| as they add up
 // at random, reach the usual tolerance (1e-4) of a sum whose terms do not cancel.
 constexpr double kTermsWithinTolerance = 1e-4 / 0x1p-24;
-
-// What errors of a value are relative to, when its own largest element says little. Sums may add up
-// to zero but for rounding: the statistics behind a norm and a convolution, the gradient of a bias
-// in front of a norm, of weights whose terms cancel. Rounding leaves in them what it leaves in a
-// sum of as many terms that do not cancel: they are held against the size of that, and against more
-// where there are so many terms that rounding alone exceeds the tolerance.
-double least_yardstick(const Graph& graph, ValueId id, const Sizes& sizes) {
-  const Value& value = graph.value(id);
-  if (value.producer == kNoNode) return 0.0;
-  const Node* producer = &graph.node(value.producer);
-  // Running statistics take their share of the batch's.
-  if (producer->kind == OpKind::bn_update_running) {
-    const NodeId statistics = graph.value(producer->inputs[2]).producer;
-    if (statistics != kNoNode) producer = &graph.node(statistics);
-  }
-  const Node& node = *producer;
-  const auto size = [&](std::size_t input) {
-    const auto found = sizes.find(graph.value(node.inputs[input]).name);
-    return found == sizes.end() ? Size{} : found->second;
-  };
-  // Of a sum over all but the channels.
-  const auto root_of_terms = [&](std::size_t input) {
-    const Shape& shape = graph.value(node.inputs[input]).spec.shape;
-    const std::int64_t terms = shape.elements() / std::max<std::int64_t>(shape[1], 1);
-    return std::sqrt(static_cast<double>(terms));
-  };
-  // Narrower types have tolerances that leave room for it.
-  const bool narrow = graph.value(node.inputs[0]).spec.dtype != DType::f32;
-  const auto of_terms = [&](double term, std::size_t input) {
-    const double root = root_of_terms(input);
-    return term * root * (narrow ? 1.0 : std::max(1.0, root * root / kTermsWithinTolerance));
-  };
-  switch (node.kind) {
-    case OpKind::bn_statistics:
-      return size(0).largest;
-    case OpKind::bn_backward_reduce:
-      return size(0).largest * root_of_terms(0);
-    case OpKind::bias_backward:
-      return of_terms(size(0).rms, 0);
-    case OpKind::conv2d_backward_weights:
-    case OpKind::linear_backward_weights:
-      return of_terms(size(0).rms * size(1).rms, 1);
-    case OpKind::sgd:  // the velocity begins as the gradient
-      return value.role == Role::optimizer_state ? least_yardstick(graph, node.inputs[1], sizes)
-                                                 : 0.0;
-    default:
-      return 0.0;
-  }
-}
 
 class Side {
  public:
@@ -195,6 +140,50 @@ bool within(const Deviation& deviation, double tolerance) {
 }
 
 }  // namespace
+
+double least_yardstick(const Graph& graph, ValueId id, const Sizes& sizes) {
+  const Value& value = graph.value(id);
+  if (value.producer == kNoNode) return 0.0;
+  const Node* producer = &graph.node(value.producer);
+  // Running statistics take their share of the batch's.
+  if (producer->kind == OpKind::bn_update_running) {
+    const NodeId statistics = graph.value(producer->inputs[2]).producer;
+    if (statistics != kNoNode) producer = &graph.node(statistics);
+  }
+  const Node& node = *producer;
+  const auto size = [&](std::size_t input) {
+    const auto found = sizes.find(graph.value(node.inputs[input]).name);
+    return found == sizes.end() ? Size{} : found->second;
+  };
+  // Of a sum over all but the channels.
+  const auto root_of_terms = [&](std::size_t input) {
+    const Shape& shape = graph.value(node.inputs[input]).spec.shape;
+    const std::int64_t terms = shape.elements() / std::max<std::int64_t>(shape[1], 1);
+    return std::sqrt(static_cast<double>(terms));
+  };
+  // Narrower types have tolerances that leave room for it.
+  const bool narrow = graph.value(node.inputs[0]).spec.dtype != DType::f32;
+  const auto of_terms = [&](double term, std::size_t input) {
+    const double root = root_of_terms(input);
+    return term * root * (narrow ? 1.0 : std::max(1.0, root * root / kTermsWithinTolerance));
+  };
+  switch (node.kind) {
+    case OpKind::bn_statistics:
+      return size(0).largest;
+    case OpKind::bn_backward_reduce:
+      return size(0).largest * root_of_terms(0);
+    case OpKind::bias_backward:
+      return of_terms(size(0).rms, 0);
+    case OpKind::conv2d_backward_weights:
+    case OpKind::linear_backward_weights:
+      return of_terms(size(0).rms * size(1).rms, 1);
+    case OpKind::sgd:  // the velocity begins as the gradient
+      return value.role == Role::optimizer_state ? least_yardstick(graph, node.inputs[1], sizes)
+                                                 : 0.0;
+    default:
+      return 0.0;
+  }
+}
 
 Deviation deviation(std::span<const double> tested, std::span<const double> other,
                     double yardstick) {

@@ -2,6 +2,7 @@
 
 // Compares two backends value by value over the same training steps.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,19 @@ struct Deviation {
                                   double yardstick = 0.0);
 [[nodiscard]] Deviation differing_share(std::span<const double> tested,
                                         std::span<const double> other);
+
+// How large a value's elements are.
+struct Size {
+  double largest = 0.0, rms = 0.0;
+};
+using Sizes = std::map<std::string, Size>;  // by the values' names
+
+// What errors of a value are relative to, when its own largest element says little. Sums may add up
+// to zero but for rounding: the statistics behind a norm and a convolution, the gradient of a bias
+// in front of a norm, of weights whose terms cancel. Rounding leaves in them what it leaves in a
+// sum of as many terms that do not cancel: they are held against the size of that, and against more
+// where there are so many terms that rounding alone exceeds the tolerance. 0 for all else.
+[[nodiscard]] double least_yardstick(const Graph& graph, ValueId id, const Sizes& sizes);
 
 struct VerifiedValue {
   std::string name, layer;

@@ -514,7 +514,7 @@ class Trainer::Run {
     if (progress_.still_unchanged) {
       warn({"parameters never change",
             fmt::format("parameters that never changed up to {} {}: {}", unit, epoch.epoch,
-                        joined(unchanged, ", ")),
+                        listed(unchanged)),
             epoch.epoch});
     }
   }

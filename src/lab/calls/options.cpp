@@ -175,7 +175,7 @@ void fit_to_data(ModelConfig& model, const Dataset& data) {
   model.classes = data.classes;
 }
 
-ImageShape parse_image(const std::string& text, std::int64_t channels) {
+ImageShape parse_image(const std::string& text, std::int64_t channels, const char* option) {
   std::vector<std::int64_t> numbers;
   for (const std::string_view piece : pieces_of(text, 'x')) {
     std::int64_t number = 0;
@@ -192,14 +192,14 @@ ImageShape parse_image(const std::string& text, std::int64_t channels) {
     default:
       break;
   }
-  bad_input("--image '{}': expected a size such as 224, 224x224 or 3x224x224", text);
+  bad_input("{} '{}': expected a size such as 224, 224x224 or 3x224x224", option, text);
 }
 
-FrameSize parse_frame(const std::string& text) {
+FrameSize parse_frame(const std::string& text, const char* option) {
   if (std::count(text.begin(), text.end(), 'x') > 1) {
-    bad_input("--image {}: expected HxW, such as 224x224; the data has its own channels", text);
+    bad_input("{} {}: expected HxW, such as 224x224; the data has its own channels", option, text);
   }
-  const ImageShape image = parse_image(text, 3);
+  const ImageShape image = parse_image(text, 3, option);
   return {static_cast<int>(image.height), static_cast<int>(image.width)};
 }
 
