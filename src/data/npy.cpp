@@ -1,5 +1,6 @@
 #include "data/npy.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <string>
@@ -10,6 +11,8 @@
 
 namespace ridgeline {
 namespace {
+
+constexpr std::size_t kLongestType = 20;  // in a message
 
 // The text behind "'key': " in the header, which is a Python dict.
 std::string_view after(std::string_view header, std::string_view key) {
@@ -59,7 +62,7 @@ NpyArray read_npy(const std::filesystem::path& path) {
   const bool wide = type.starts_with("'<f8'");
   if (!wide && !type.starts_with("'<f4'")) {
     bad_input("{}: holds {}; expected float32 or float64, little-endian", where,
-              type.substr(0, type.find(',')));
+              type.substr(0, std::min(type.find(','), kLongestType)));
   }
   if (!after(header, "'fortran_order': ").starts_with("False")) {
     bad_input("{}: is column-major; numpy.ascontiguousarray makes it row-major", where);

@@ -1,7 +1,6 @@
 // What another store, or a file of results, has more than this one.
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 
 #include "lab/store/database.h"
@@ -121,9 +120,7 @@ void check_importable(const fs::path& path) {
     (void)read_import_file(path);
     return;
   }
-  std::string start(15, '\0');
-  std::ifstream(path, std::ios::binary).read(start.data(), std::ssize(start));
-  if (start != "SQLite format 3") {
+  if (!looks_like_store(path)) {
     bad_input(
         "{}: cannot be imported: it is neither a store (SQLite, such as ridgeline.db) nor results "
         "in JSON (docs/store.md)",
