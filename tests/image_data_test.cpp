@@ -116,6 +116,8 @@ TEST_F(ImageData, TinyImageNetWithItsTestImagesMovedToClassFolders) {
   EXPECT_EQ(split.test.labels, (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ(split.train.class_names, (std::vector<std::string>{"goldfish", "newt"}));
   EXPECT_EQ(split.train.height, 64);
+  write_file(folder_ / "d/val/images/val_0.JPEG", tiny(3));  // copied, not moved
+  EXPECT_EQ(load("d").test.labels, (std::vector<std::int32_t>{0, 1}));
 }
 
 TEST_F(ImageData, AnnotatedTestImagesMustBeThere) {

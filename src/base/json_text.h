@@ -14,4 +14,10 @@ template <typename Json>
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+// As commands print it: indented, with a line's end.
+template <typename Json>
+[[nodiscard]] std::string json_document(const Json& json) {
+  return json_text(json, 2) + '\n';
+}
+
 }  // namespace ridgeline

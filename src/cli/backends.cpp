@@ -47,7 +47,7 @@ int run_backends(bool as_json) {
                    completion.empty() ? "-" : completion});
   }
   if (as_json) {
-    print(json_text(Json{{"backends", std::move(list)}}, 2) + '\n');
+    print(json_document(Json{{"backends", std::move(list)}}));
   } else {
     print(table.text() +
           "\n--backend auto chooses among them step by step, by measuring; choices are kept in\n" +

@@ -142,7 +142,7 @@ std::string bench_json(const BenchReport& report, bool per_step) {
                     report.telemetry_share ? Json(*report.telemetry_share) : Json(nullptr)},
                    {"recording_overhead_share",
                     report.recording_share ? Json(*report.recording_share) : Json(nullptr)}};
-  return json_text(document, 2) + '\n';
+  return json_document(document);
 }
 
 }  // namespace ridgeline::cli

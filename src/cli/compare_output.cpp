@@ -187,7 +187,7 @@ std::string comparison_text(const RunComparison& comparison, const VerdictOption
 }
 
 std::string comparison_json(const RunComparison& comparison, const VerdictOptions& options) {
-  return json_text(json_of(comparison, options), 2) + '\n';
+  return json_document(json_of(comparison, options));
 }
 
 std::string comparisons_text(const std::vector<RunComparison>& comparisons,
@@ -212,7 +212,7 @@ std::string comparisons_json(const std::vector<RunComparison>& comparisons,
                              const VerdictOptions& options) {
   Json rows = Json::array();
   for (const RunComparison& comparison : comparisons) rows.push_back(json_of(comparison, options));
-  return json_text(Json{{"comparisons", std::move(rows)}}, 2) + '\n';
+  return json_document(Json{{"comparisons", std::move(rows)}});
 }
 
 }  // namespace ridgeline::cli

@@ -62,7 +62,7 @@ int run_list(const DataOptions& options) {
                    made ? "made" : (place.empty() ? "no" : place), base});
   }
   if (options.json) {
-    print(json_text(Json{{"datasets", std::move(list)}}, 2) + '\n');
+    print(json_document(Json{{"datasets", std::move(list)}}));
   } else {
     print(table.text() +
           "\n'ridgeline data get NAME' fetches one. Folders with images, IDX or CIFAR "
@@ -88,7 +88,7 @@ int run_get(const DataOptions& options) {
                   });
   bar.clear();
   if (options.json) {
-    print(json_text(Json{{"name", options.path}, {"path", folder.string()}}, 2) + '\n');
+    print(json_document(Json{{"name", options.path}, {"path", folder.string()}}));
   } else {
     print(fmt::format("{} is at {}\n", options.path, folder.string()));
   }
@@ -145,14 +145,12 @@ int run_check(const DataOptions& options) {
     for (const DataProblem& p : check.problems) {
       problems.push_back({{"problem", p.kind}, {"where", p.where}, {"what", p.what}});
     }
-    print(json_text(Json{{"path", options.path},
-                         {"layout", check.layout},
-                         {"train_images", check.train_count},
-                         {"test_images", check.test_count},
-                         {"classes", std::move(classes)},
-                         {"problems", std::move(problems)}},
-                    2) +
-          '\n');
+    print(json_document(Json{{"path", options.path},
+                             {"layout", check.layout},
+                             {"train_images", check.train_count},
+                             {"test_images", check.test_count},
+                             {"classes", std::move(classes)},
+                             {"problems", std::move(problems)}}));
   } else {
     print_check(options, check);
   }
@@ -197,14 +195,12 @@ int run_pack(const DataOptions& options) {
                         listed(summary.skipped, "\n  ")));
   }
   if (options.json) {
-    print(json_text(Json{{"path", options.out},
-                         {"kind", options.jpeg ? "jpeg" : "decoded"},
-                         {"train_images", summary.train_count},
-                         {"test_images", summary.test_count},
-                         {"left_out", summary.skipped},
-                         {"bytes", summary.bytes}},
-                    2) +
-          '\n');
+    print(json_document(Json{{"path", options.out},
+                             {"kind", options.jpeg ? "jpeg" : "decoded"},
+                             {"train_images", summary.train_count},
+                             {"test_images", summary.test_count},
+                             {"left_out", summary.skipped},
+                             {"bytes", summary.bytes}}));
     return 0;
   }
   print(fmt::format("{}: {} training + {} test images of {} classes, {}, {}\n", options.out,

@@ -1,5 +1,6 @@
 // ridgeline describe: what a network asks for, read from the plan of a training step; nothing runs.
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -108,13 +109,11 @@ int describe_weights(const std::string& file, bool json) {
     bytes += std::ssize(tensor.bytes);
   }
   if (json) {
-    print(json_text(nlohmann::ordered_json{{"file", file},
-                                           {"format", weights.format},
-                                           {"models", models},
-                                           {"metadata", weights.metadata},
-                                           {"tensors", std::move(list)}},
-                    2) +
-          '\n');
+    print(json_document(nlohmann::ordered_json{{"file", file},
+                                               {"format", weights.format},
+                                               {"models", models},
+                                               {"metadata", weights.metadata},
+                                               {"tensors", std::move(list)}}));
     return 0;
   }
   print(fmt::format(
@@ -126,7 +125,9 @@ int describe_weights(const std::string& file, bool json) {
 
 int run_describe(DescribeOptions options) {
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(options.run.model, ignored)) {
+  const bool is_model = std::ranges::any_of(
+      all_models(), [&](const ModelInfo& model) { return model.name == options.run.model; });
+  if (!is_model && std::filesystem::is_regular_file(options.run.model, ignored)) {
     return describe_weights(options.run.model, options.output.json);
   }
   const std::vector<std::int64_t> batches = parse_batches(options.batches);

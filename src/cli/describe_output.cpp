@@ -242,7 +242,7 @@ std::string description_json(const Description& d, bool per_layer) {
     for (const LayerComplexity& layer : d.layers) layers.push_back(layer_json(layer));
     json["layers"] = std::move(layers);
   }
-  return json_text(json, 2) + '\n';
+  return json_document(json);
 }
 
 std::string layers_csv(const Description& d) {

@@ -99,9 +99,8 @@ nlohmann::ordered_json sensors_json(const SensorState& state) {
 int run_sensors(bool json) {
   const SensorState state = read_sensors();
   if (json) {
-    print(json_text(nlohmann::ordered_json{{"sensors", sensors_json(state)}, {"gpus", state.gpus}},
-                    2) +
-          '\n');
+    print(json_document(
+        nlohmann::ordered_json{{"sensors", sensors_json(state)}, {"gpus", state.gpus}}));
     return 0;
   }
   print(sensors_text(state));
@@ -163,7 +162,7 @@ int run_measure(const EnvOptions& options) {
     document["environment_key"] = record.key;
     document["store"] = options.store;
     document["ceilings"] = ceilings_json(all);
-    print(json_text(document, 2) + '\n');
+    print(json_document(document));
     return 0;
   }
   print(ceilings_text(all) +

@@ -161,7 +161,7 @@ int run_eval(const EvalOptions& options) {
   document["work"] = to_json(identity.work);
   document["executor"] = to_json(identity.executor);
   if (options.per_class || options.confusion) document["confusion"] = confusion_json(matrix, names);
-  print(json_text(document, 2) + '\n');
+  print(json_document(document));
   return 0;
 }
 

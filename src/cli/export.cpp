@@ -42,13 +42,11 @@ int run_export(const ExportOptions& options) {
     bytes += static_cast<std::int64_t>(tensor.bytes.size());
   }
   if (options.json) {
-    print(json_text(nlohmann::ordered_json{{"model", source.model.name},
-                                           {"source", source.source},
-                                           {"out", options.out},
-                                           {"tensors", dict.tensors.size()},
-                                           {"bytes", bytes}},
-                    2) +
-          '\n');
+    print(json_document(nlohmann::ordered_json{{"model", source.model.name},
+                                               {"source", source.source},
+                                               {"out", options.out},
+                                               {"tensors", dict.tensors.size()},
+                                               {"bytes", bytes}}));
   } else {
     print(fmt::format("model    {}\nsource   {}\nwritten  {}: {} tensors, {}\n", source.model.name,
                       source.source, options.out, dict.tensors.size(), bytes_text(bytes)));

@@ -109,7 +109,7 @@ class Answers {
 
   void print_all(const std::string& model) {
     const Json document = {{"model", model}, {"images", std::move(images_)}};
-    print(options_.json ? json_text(document, 2) + '\n' : text_);
+    print(options_.json ? json_document(document) : text_);
   }
 
  private:

@@ -36,7 +36,7 @@ int run_models(bool as_json) {
                         {"parameters", parameters_of(model)},
                         {"options", std::move(options)}});
     }
-    print(json_text(Json{{"models", std::move(models)}}, 2) + '\n');
+    print(json_document(Json{{"models", std::move(models)}}));
     return 0;
   }
   TextTable table({"model", "parameters", "image", "classes", "description"}, "lrrrl");

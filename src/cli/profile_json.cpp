@@ -149,7 +149,7 @@ std::string profile_json(const ProfileReport& report, const ProfileView& view) {
            {"trace", text_or_null(view.trace)},
            {"run", text_or_null(report.run)},
            {"store", text_or_null(report.store)}});
-  return json_text(document, 2) + '\n';
+  return json_document(document);
 }
 
 }  // namespace ridgeline::cli

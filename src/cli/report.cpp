@@ -109,7 +109,7 @@ int run_report(const ReportOptions& options) {
   for (const std::string& warning : written.warnings) {
     message(fmt::format("ridgeline: {}\n", warning));
   }
-  print(options.json ? json_text(json_of(written, name), 2) + '\n' : text_of(written, name));
+  print(options.json ? json_document(json_of(written, name)) : text_of(written, name));
   return written.failed ? 1 : 0;
 }
 

@@ -108,7 +108,7 @@ std::string roofline_json(const StoredRooflines& found, const RooflineView& view
                       {"runs", std::move(runs)},
                       {"batch_trajectories", std::move(ways)}});
   }
-  return json_text(Json{{"groups", std::move(groups)}, {"left_out", found.left_out}}, 2) + '\n';
+  return json_document(Json{{"groups", std::move(groups)}, {"left_out", found.left_out}});
 }
 
 }  // namespace ridgeline::cli

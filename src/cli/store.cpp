@@ -98,10 +98,8 @@ int run_import(const StoreCommand& options) {
   complete_runs(store);
   const std::int64_t count = store.run_count();
   print(options.json
-            ? json_text(
-                  Json{{"store", options.store.path}, {"runs", count}, {"files", std::move(files)}},
-                  2) +
-                  '\n'
+            ? json_document(
+                  Json{{"store", options.store.path}, {"runs", count}, {"files", std::move(files)}})
             : text);
   return 0;
 }
@@ -134,7 +132,7 @@ int run_export(const StoreCommand& options) {
     written.push_back(options.google);
   }
   print(options.json
-            ? json_text(Json{{"runs", runs.size()}, {"written", written}}, 2) + '\n'
+            ? json_document(Json{{"runs", runs.size()}, {"written", written}})
             : fmt::format("{} written to {}\n", runs_text(static_cast<std::int64_t>(runs.size())),
                           joined(written, ", ")));
   return 0;
@@ -149,7 +147,7 @@ int run_delete(const StoreCommand& options) {
   for (const RunRecord& run : runs_named(store, options.names)) ids.push_back(run.id);
   store.remove(ids);
   print(options.json
-            ? json_text(Json{{"deleted", ids}}, 2) + '\n'
+            ? json_document(Json{{"deleted", ids}})
             : fmt::format("{} deleted\n", runs_text(static_cast<std::int64_t>(ids.size()))));
   return 0;
 }
@@ -179,12 +177,10 @@ int run_columns(const StoreCommand& options) {
     list.push_back(
         {{"name", each.name}, {"meaning", each.meaning}, {"columns", std::move(columns)}});
   }
-  print(json_text(Json{{"tables", std::move(list)},
-                       {"numbers", names_json(number_names())},
-                       {"notes", names_json(note_names())},
-                       {"sensors", names_json(sensor_names())}},
-                  2) +
-        '\n');
+  print(json_document(Json{{"tables", std::move(list)},
+                           {"numbers", names_json(number_names())},
+                           {"notes", names_json(note_names())},
+                           {"sensors", names_json(sensor_names())}}));
   return 0;
 }
 

@@ -126,8 +126,7 @@ std::string google_benchmark_json(const Store& store, std::span<const RunRecord>
     add_iterations(list, base, run, samples);
     add_aggregates(list, base, samples);
   }
-  return json_text(Json{{"context", context(store, runs)}, {"benchmarks", std::move(list)}}, 2) +
-         '\n';
+  return json_document(Json{{"context", context(store, runs)}, {"benchmarks", std::move(list)}});
 }
 
 }  // namespace ridgeline::cli

@@ -61,7 +61,7 @@ std::string list_json(const Store& store, std::span<const RunRecord> runs) {
     row["samples"] = figures.measured;
     list.push_back(std::move(row));
   }
-  return json_text(Json{{"runs", std::move(list)}}, 2) + '\n';
+  return json_document(Json{{"runs", std::move(list)}});
 }
 
 }  // namespace ridgeline::cli

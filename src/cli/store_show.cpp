@@ -205,7 +205,7 @@ std::string show_json(const Store& store, const RunRecord& run) {
   document["findings"] = list_json(store.findings(run.id));
   document["live_bytes"] = list_json(store.live_bytes(run.id));
   document["timeline"] = list_json(store.timeline(run.id));
-  return json_text(document, 2) + '\n';
+  return json_document(document);
 }
 
 }  // namespace ridgeline::cli

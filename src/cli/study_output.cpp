@@ -174,7 +174,7 @@ std::string study_json(const StudySummary& summary) {
                          {"estimated_seconds_left", estimate},
                          {"seconds", summary.uuid.empty() ? Json(nullptr) : Json(summary.seconds)},
                          {"items", std::move(items)}};
-  return json_text(document, 2) + '\n';
+  return json_document(document);
 }
 
 std::string study_list_text() {
@@ -196,7 +196,7 @@ std::string study_list_json() {
                     {"question", found.definition.question},
                     {"parts", std::move(parts)}});
   }
-  return json_text(Json{{"studies", std::move(list)}}, 2) + '\n';
+  return json_document(Json{{"studies", std::move(list)}});
 }
 
 StudyProgress::StudyProgress(std::span<const StudyItemRecord> items)

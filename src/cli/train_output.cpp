@@ -258,7 +258,7 @@ std::string train_json(const TrainReport& report) {
   if (report.confusion) {
     document["confusion"] = confusion_json(*report.confusion, report.data->test.class_names);
   }
-  return json_text(document, 2) + '\n';
+  return json_document(document);
 }
 
 std::string train_csv(const TrainReport& report) {

@@ -123,7 +123,7 @@ std::string verify_json(const VerifyResult& result, const VerifyConfig& config) 
       {"values", std::move(rows)},
       {"only_in_backend", result.only_tested},
       {"only_in_against", result.only_other}};
-  return json_text(document, 2) + '\n';
+  return json_document(document);
 }
 
 std::string verify_csv(const VerifyResult& result) {

@@ -49,6 +49,7 @@ struct Entries {
 };
 
 constexpr const char* kUnreadable = "unreadable";  // a kind of problem
+constexpr const char* kTinyImageNet = "Tiny-ImageNet";
 
 struct Identity {
   dev_t device;
@@ -274,7 +275,7 @@ void list_test_part(ImageListing& listing, Lister& lister, const std::vector<std
       std::vector<std::string> files = lister.below(fs::path(part) / name);
       if (label) {
         add(listing.test, std::move(files), *label);
-      } else if (!files.empty() || name != "images") {  // Tiny-ImageNet's, when they were moved
+      } else if (listing.layout != kTinyImageNet || name != "images") {  // where they were before
         lister.problem("label", fs::path(part) / name, "is a class that train does not have");
       }
     }
@@ -290,7 +291,7 @@ bool is_tiny_imagenet(const fs::path& root) {
 // As published, the test images are in val/images/; many people move them to val/CLASS/ and leave
 // the annotations where they were.
 void list_tiny_imagenet(ImageListing& listing, Lister& lister) {
-  listing.layout = "Tiny-ImageNet";
+  listing.layout = kTinyImageNet;
   listing.usual_size = {64, 64};
   const std::vector<std::string> ids = lister.entries("train").folders;
   for (std::size_t i = 0; i < ids.size(); ++i) {

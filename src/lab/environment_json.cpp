@@ -91,7 +91,7 @@ Json lasting(const Environment& env) {
 std::string environment_json(const Environment& env) {
   Json document = lasting(env);
   document["available_bytes"] = env.available_bytes;
-  return json_text(document, 2) + '\n';
+  return json_document(document);
 }
 
 EnvironmentRecord environment_record(const Environment& env, const std::string& label) {
