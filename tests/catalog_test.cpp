@@ -186,7 +186,9 @@ TEST(Synthetic, IsAPureFunctionOfItsOptions) {
   // More samples leave the ones before as they are.
   other = options;
   other.count = 701;
-  EXPECT_EQ(limit(make_synthetic(other).train, 700).pixels, one.train.pixels);
+  Bytes more = make_synthetic(other).train.pixels;
+  more.resize(one.train.pixels.size());
+  EXPECT_EQ(more, one.train.pixels);
 }
 
 TEST(Synthetic, ClassMeansTellTestSamplesApart) {
@@ -229,15 +231,41 @@ TEST(Synthetic, SpecIsReadOrRefused) {
   }
 }
 
-TEST(Dataset, LimitTakesTheFirstSamples) {
-  const Dataset data = load_dataset("synthetic:1x2x2:3:9").train;
-  const Dataset part = limit(data, 4);
-  EXPECT_EQ(part.count(), 4);
-  EXPECT_EQ(part.pixels, Bytes(data.pixels.begin(), data.pixels.begin() + 16));
+// Sorted by class, as folders are.
+Dataset sorted_classes(const std::vector<int>& counts) {
+  Dataset data;
+  data.name = "sorted";
+  data.height = data.width = 1;
+  data.classes = static_cast<std::int32_t>(counts.size());
+  for (std::size_t label = 0; label < counts.size(); ++label) {
+    data.labels.insert(data.labels.end(), static_cast<std::size_t>(counts[label]),
+                       static_cast<std::int32_t>(label));
+  }
+  data.pixels = ramp(data.labels.size());
+  return data;
+}
+
+TEST(Dataset, LimitSamplesAllClassesByTheirShare) {
+  const Dataset data = sorted_classes({100, 100, 50});
+  const Dataset part = limit(data, 50);
+  EXPECT_EQ(part.count(), 50);
+  for (const auto& [label, count] : {std::pair{0, 20}, std::pair{1, 20}, std::pair{2, 10}}) {
+    EXPECT_EQ(std::count(part.labels.begin(), part.labels.end(), label), count) << label;
+  }
+  EXPECT_TRUE(std::is_sorted(part.labels.begin(), part.labels.end())) << "the file's order";
+  EXPECT_NE(part.pixels, Bytes(data.pixels.begin(), data.pixels.begin() + 50));
+  EXPECT_EQ(limit(data, 50).pixels, part.pixels) << "the same sample every time";
+  EXPECT_EQ(limit(sorted_classes({7, 7, 7}), 3).labels, (std::vector<std::int32_t>{0, 1, 2}));
+}
+
+TEST(Dataset, LimitTakesAllWhereThereAreNoMore) {
+  const Dataset data = sorted_classes({5, 4});
   EXPECT_EQ(limit(data, 9).pixels, data.pixels);
-  for (const std::int64_t bad : {-1, 0, 10}) {
-    expect_contains(refusal([&] { (void)limit(data, bad); }),
-                    {fmt::format("first {} samples", bad), "between 1 and 9"});
+  EXPECT_EQ(limit(data, 10).pixels, data.pixels);
+  EXPECT_EQ(limit_note(data, 9), "");
+  expect_contains(limit_note(data, 10), {"--limit 10", "9 samples", "all of them"});
+  for (const std::int64_t bad : {-1, 0}) {
+    expect_contains(refusal([&] { (void)limit(data, bad); }), {"at least 1"});
   }
 }
 

@@ -311,6 +311,7 @@ TEST_F(CheckpointTest, OnlyTheLastAndTheBestAreKept) {
   EXPECT_EQ(best.folder.filename(), last.best);
   EXPECT_EQ(best.progress.epoch, last.progress.best->epoch);
   EXPECT_EQ(best.progress.result.epochs.back().test_accuracy, last.progress.best->accuracy);
+  EXPECT_EQ(best.progress.result.epochs.back().test_loss, last.progress.best->loss);
   EXPECT_NE(best.folder, last.folder);
   std::vector<std::string> expected = {"LAST", "LOCK", best.folder.filename().string(),
                                        last.folder.filename().string()};

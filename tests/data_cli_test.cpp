@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "data/catalog.h"
 #include "support/http_server.h"
 #include "support/images.h"
 #include "support/program.h"
@@ -62,6 +63,67 @@ TEST_F(DataCli, TrainsOnAFolderAndOnItsPackAlike) {
   const Json second = Json::parse(again.out);
   EXPECT_EQ(second["epochs"][1]["train_loss"], first["epochs"][1]["train_loss"]);
   EXPECT_EQ(second["epochs"][1]["test_loss"], first["epochs"][1]["test_loss"]);
+}
+
+TEST_F(DataCli, SkippedFilesAreNamedByEveryCommand) {
+  write_photos();
+  write_file(folder_ / "photos/train/cat/x.webp", {'R', 'I', 'F', 'F'});
+  for (const std::string& command : {kTrain + "photos", std::string("data pack photos p.pack"),
+                                     std::string("eval mnist_cnn --classes 2 --data photos")}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    expect_contains(outcome.err, {"1 image file is passed over", "cat/x.webp"});
+  }
+  const Outcome check = run("data check photos");
+  EXPECT_EQ(check.code, 1);
+  expect_contains(check.out, {"skipped image", "cat/x.webp"});
+}
+
+// "café" and a label in Latin-1: names of files are bytes, JSON is UTF-8.
+TEST_F(DataCli, NamesThatAreNoUtf8BreakNothing) {
+  const std::string cafe = "caf\xe9";
+  for (const char* part : {"train", "val"}) {
+    write_class_folders(folder_ / "d" / part, {cafe, "tea"}, 4, part[0] == 'v' ? 500 : 0);
+  }
+  const Outcome train =
+      run(kTrain + "d --checkpoint run --label " + cafe + " --store s.db --confusion");
+  ASSERT_EQ(train.code, 0) << train.err;
+  for (const std::string& command :
+       {std::string("data check d --json"), std::string("data pack d p.pack --json"),
+        "infer d/train/" + cafe + "/0.jpg --checkpoint run --json",
+        std::string("eval --checkpoint run --data d --json --confusion"),
+        std::string("store list --store s.db --json"),
+        std::string("store show 1 --store s.db --json"), "data check d/train/" + cafe + "/0.jpg"}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, command.ends_with(".jpg") ? 2 : 0) << command << outcome.err;
+    EXPECT_EQ(outcome.err.find("UTF-8"), std::string::npos) << outcome.err;
+    EXPECT_TRUE(outcome.code != 0 || Json::accept(outcome.out)) << command;
+  }
+  expect_contains(run("store list --store s.db --json").out, {"caf\xef\xbf\xbd"});
+  expect_contains(run("infer d/val/tea/0.jpg --checkpoint run").out, {"caf\xef\xbf\xbd", "tea"});
+  EXPECT_EQ(load_dataset((folder_ / "p.pack").string()).train.class_names[0], "caf\xef\xbf\xbd");
+  const Outcome resumed = run(kTrain + "d --checkpoint run --resume --store none");
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+}
+
+TEST_F(DataCli, APackThatEnlargesItsImagesSaysSo) {
+  write_photos();
+  expect_contains(run("data pack photos p.pack").err, {"images are enlarged to 224x224", "--size"});
+  EXPECT_EQ(run("data pack photos q.pack --size 4x4").err, "");
+}
+
+TEST_F(DataCli, ListsOfProblemsEndAfterTen) {
+  write_photos();
+  for (int i = 0; i < 25; ++i) {
+    write_file(folder_ / "photos/train/cat" / fmt::format("bad{:02}.jpg", i), {'x'});
+  }
+  const Outcome check = run("data check photos");
+  expect_contains(check.out, {"bad09.jpg", "25 problems: 25 x broken image", "--json lists all"});
+  EXPECT_EQ(check.out.find("bad10.jpg"), std::string::npos);
+  EXPECT_EQ(Json::parse(run("data check photos --json").out)["problems"].size(), 25U);
+  expect_contains(run("data pack photos p.pack --skip-broken").err, {"25 in all", "and 15 more"});
+  expect_contains(run("eval mnist_cnn --classes 2 --data photos --part train").err,
+                  {"25 broken images", "and 15 more"});
 }
 
 TEST_F(DataCli, BrokenImagesAreListedOrRefused) {

@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/philox.h"
 #include "data/csv.h"
 #include "data/idx.h"
+#include "support/allocations.h"
 #include "support/data_files.h"
 
 namespace ridgeline {
@@ -235,6 +237,19 @@ TEST_F(CsvTest, BadRowsAreNamedByLineAndColumn) {
     expect_contains(message, {path.string() + ":4: "});
     expect_contains(message, bad.message);
   }
+}
+
+// The size at the end of a gzip file is anybody's word: it must not make us allocate gigabytes.
+TEST_F(IdxTest, AForgedGzipSizeTakesLittleMemory) {
+  Bytes noise(std::size_t{5} << 20);
+  PhiloxSequence random(1, RandomStream::synthetic, 0);
+  for (std::uint8_t& byte : noise) byte = static_cast<std::uint8_t>(random.next());
+  Bytes file = gzip(noise);
+  std::fill(file.end() - 4, file.end(), std::uint8_t{0xff});
+  const fs::path path = write("forged.gz", file);
+  const std::int64_t before = allocated_bytes();
+  expect_contains(refusal([&] { (void)read_idx(path, 1); }), {"forged.gz", "gzip data"});
+  EXPECT_LT(allocated_bytes() - before, std::int64_t{200} << 20);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "devices/free_memory.h"
 #include "support/data_files.h"
 
 namespace ridgeline {
@@ -84,6 +85,23 @@ TEST_F(HostTest, WhatTheSystemDoesNotTellIsNothing) {
   EXPECT_FALSE(host.cpu_limit || host.memory_limit_bytes || host.boost);
   EXPECT_EQ(host.virtualisation + host.container + host.machine + host.governor, "");
   EXPECT_EQ(host.numa_nodes, 0);
+}
+
+TEST_F(HostTest, FreeMemoryOfNestedGroupsIsTheTightestWithoutThePageCache) {
+  put("proc/self/cgroup", "0::/a/b\n");
+  put("sys/fs/cgroup/a/memory.max", "1000000\n");
+  put("sys/fs/cgroup/a/memory.current", "900000\n");
+  put("sys/fs/cgroup/a/memory.stat",
+      "anon 100000\nfile 700000\ninactive_file 500000\nactive_file 100000\n"
+      "slab_reclaimable 50000\n");
+  put("sys/fs/cgroup/a/b/memory.max", "max\n");
+  put("sys/fs/cgroup/a/b/memory.current", "900000\n");
+  EXPECT_EQ(tightest_group(folder_).left, 750000U);
+  EXPECT_EQ(tightest_group(folder_).limit, 1000000U);
+  put("sys/fs/cgroup/a/b/memory.max", "950000\n");
+  EXPECT_EQ(tightest_group(folder_).left, 50000U) << "its own group has no file pages";
+  put("proc/self/cgroup", "0::/\n");
+  EXPECT_EQ(tightest_group(folder_).left, kNoLimit);
 }
 
 }  // namespace

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "support/images.h"
+#include "support/npy.h"
 #include "support/program.h"
+#include "support/worst_difference.h"
 
 namespace ridgeline {
 namespace {
@@ -101,6 +104,108 @@ TEST_F(EvalCli, BadInputIsRefused) {
     EXPECT_EQ(outcome.code, 2) << arguments << '\n' << outcome.err;
     EXPECT_NE(outcome.err.find(message), std::string::npos) << arguments << '\n' << outcome.err;
     EXPECT_TRUE(outcome.out.empty()) << arguments;
+  }
+}
+
+// A .npy file of version 1: float32, row-major.
+void write_npy(const fs::path& path, const std::string& shape, const std::vector<float>& values) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  std::string bytes = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0';
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+TEST_F(EvalCli, InferTakesTensorsAndGivesRawOutputs) {
+  ASSERT_EQ(train().code, 0);
+  const std::vector<float> one(3 * 28 * 28, 0.25F), two(3 * 28 * 28, -1.0F);
+  std::vector<float> both = one;
+  both.insert(both.end(), two.begin(), two.end());
+  write_npy(folder_ / "one.npy", "(3, 28, 28)", one);
+  write_npy(folder_ / "both.npy", "(2, 3, 28, 28)", both);
+  const Outcome outcome = run("infer one.npy both.npy --checkpoint run --logits --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json images = Json::parse(outcome.out).at("images");
+  ASSERT_EQ(images.size(), 3U);
+  EXPECT_EQ(images[0].at("logits").size(), 3U);
+  EXPECT_EQ(images[0].at("logits"), images[1].at("logits"));
+  EXPECT_NE(images[0].at("logits"), images[2].at("logits"));
+  EXPECT_EQ(images[2].at("image"), "both.npy[1]");
+  const Outcome text = run("infer one.npy --checkpoint run --logits");
+  EXPECT_NE(text.out.find("  2  plum\n"), std::string::npos) << text.out;
+  write_npy(folder_ / "small.npy", "(3, 2, 2)", std::vector<float>(12));
+  write_npy(folder_ / "short.npy", "(3, 28, 28)", std::vector<float>(12));
+  for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
+           {"infer small.npy --checkpoint run", "shape 3x2x2; the network takes 3x28x28"},
+           {"infer short.npy --checkpoint run", "12 numbers"},
+           {"infer one.npy photos/test/pear/0.jpg --checkpoint run", "cannot be mixed"}}) {
+    const Outcome refused = run(arguments);
+    EXPECT_EQ(refused.code, 2) << arguments;
+    EXPECT_NE(refused.err.find(message), std::string::npos) << refused.err;
+  }
+}
+
+// The inputs and outputs that the ONNX model zoo publishes.
+TEST_F(EvalCli, RawOutputsAreThoseThatWerePublished) {
+  const fs::path data = testing::test_data() / "squeezenet1_1";
+  if (!fs::is_directory(data)) GTEST_SKIP() << "no squeezenet1_1 in RIDGELINE_TEST_DATA";
+  fs::path weights;
+  for (const auto& entry : fs::directory_iterator(data)) {
+    if (entry.path().extension() == ".safetensors") weights = entry.path();
+  }
+  const fs::path set = data / "test_data_set" / "0";
+  const Outcome outcome =
+      run("infer " + (set / "input_0.npy").string() + " --model squeezenet1_1 --weights " +
+          weights.string() + " --logits --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto logits =
+      Json::parse(outcome.out).at("images").at(0).at("logits").get<std::vector<double>>();
+  EXPECT_LT(testing::worst_difference(logits, testing::read_npy(set / "output_0.npy")), 1e-3);
+}
+
+TEST_F(EvalCli, ExportKeepsTheNamesOfTheClasses) {
+  ASSERT_EQ(train().code, 0);
+  ASSERT_EQ(run("export --checkpoint run --out w.safetensors").code, 0);
+  const Outcome outcome =
+      run("infer photos/test/pear/0.jpg --model mnist_cnn --image 3x28x28 --weights w.safetensors");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("  2  plum"), std::string::npos) << outcome.out;
+}
+
+TEST_F(EvalCli, DescribeListsTheTensorsOfAWeightFile) {
+  ASSERT_EQ(run("export resnet18 --classes 7 --out r.safetensors").code, 0);
+  const Outcome text = run("describe r.safetensors");
+  EXPECT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"safetensors, 122 tensors", "64x3x7x7", "fits resnet18"}) {
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
+  }
+  const Json document = Json::parse(run("describe r.safetensors --json").out);
+  EXPECT_EQ(document.at("models"), Json::array({"resnet18"}));
+  EXPECT_EQ(document.at("tensors").size(), 122U);
+}
+
+TEST_F(EvalCli, ANetworkOfMoreClassesThanTheDataIsTold) {
+  const Outcome outcome = run("eval mnist_cnn --classes 1000 --data photos --image 28x28");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("the network has 1000 classes, the data 3"), std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(EvalCli, WeightsThatAreNotFiniteAreRefused) {
+  ASSERT_EQ(run("export mlp --classes 2 --out w.safetensors").code, 0);
+  std::string bytes;
+  {
+    std::ifstream file(folder_ / "w.safetensors", std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  bytes.replace(bytes.size() - 4, 4, std::string("\x00\x00\xc0\x7f", 4));  // NaN
+  std::ofstream(folder_ / "w.safetensors", std::ios::binary) << bytes;
+  for (const char* command :
+       {"infer photos/test/pear/0.jpg --model mlp --image 1x28x28 --weights w.safetensors",
+        "eval mlp --weights w.safetensors --data synthetic:1x28x28:2:12"}) {
+    const Outcome outcome = run(command);
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_NE(outcome.err.find("not finite"), std::string::npos) << outcome.err;
   }
 }
 

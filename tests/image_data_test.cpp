@@ -11,6 +11,8 @@
 #include "data/check.h"
 #include "data/image_folder.h"
 #include "data/loader.h"
+#include "data/pack.h"
+#include "data/sample_reader.h"
 #include "support/images.h"
 
 namespace ridgeline {
@@ -57,7 +59,7 @@ TEST_F(ImageData, FolderWithoutTrainIsOnePart) {
   EXPECT_EQ(parts.train.count(), 4);
   EXPECT_EQ(parts.test.count(), 2);
   EXPECT_EQ(parts.test.image_numbers.size(), 2U);
-  EXPECT_EQ(limit(split.train, 2).image_numbers, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(limit(split.train, 2).labels, (std::vector<std::int32_t>{0, 1}));
 }
 
 TEST_F(ImageData, FilesNamedByClass) {
@@ -102,6 +104,62 @@ TEST_F(ImageData, TinyImageNet) {
   EXPECT_EQ(split.test.labels, (std::vector<std::int32_t>{2}));
   (void)write("d/val/val_annotations.txt", std::string("val_0.JPEG\tn09\t0\t0\t62\t62\n"));
   expect_contains(refused("d"), {"val_annotations.txt line 1", "n09"});
+}
+
+TEST_F(ImageData, TinyImageNetWithItsTestImagesMovedToClassFolders) {
+  write_class_folders(folder_ / "d/train", {"n01", "n02"}, 2);
+  write_class_folders(folder_ / "d/val", {"n01", "n02"}, 1, 9);
+  fs::create_directories(folder_ / "d/val/images");
+  (void)write("d/val/val_annotations.txt", std::string("val_0.JPEG\tn02\t0\t0\t62\t62\n"));
+  (void)write("d/words.txt", std::string("n01\tgoldfish\nn02\tnewt\n"));
+  const Split split = load("d");
+  EXPECT_EQ(split.test.labels, (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(split.train.class_names, (std::vector<std::string>{"goldfish", "newt"}));
+  EXPECT_EQ(split.train.height, 64);
+  write_file(folder_ / "d/val/images/val_0.JPEG", tiny(3));  // copied, not moved
+  EXPECT_EQ(load("d").test.labels, (std::vector<std::int32_t>{0, 1}));
+}
+
+TEST_F(ImageData, AnnotatedTestImagesMustBeThere) {
+  write_class_folders(folder_ / "d/train", {"n01", "n02"}, 2);
+  write_file(folder_ / "d/val/images/val_1.JPEG", tiny(1));
+  (void)write("d/val/val_annotations.txt", std::string("val_1.JPEG\tn01\nval_2.JPEG\tn02\n"));
+  expect_contains(refused("d"),
+                  {"val_annotations.txt line 2", "'val_2.JPEG'", "not in val/images"});
+}
+
+TEST_F(ImageData, AFolderOfDataSetsIsNoDataSet) {
+  write_class_folders(folder_ / "all/tiny/train", {"a", "b"}, 1);
+  write_class_folders(folder_ / "all/other/train", {"a", "b"}, 1);
+  expect_contains(refused("all"), {"is no folder of classes", "'other'", "all/other"});
+  write_class_folders(folder_ / "above/pets", {"cat", "dog"}, 1);
+  expect_contains(refused("above"), {"one class only", "did you mean", "above/pets"});
+}
+
+TEST_F(ImageData, ImagesOfOtherKindsAreCountedAndNamed) {
+  write_class_folders(folder_ / "d", {"a", "b"}, 2);
+  EXPECT_TRUE(load("d").skipped.empty());
+  write_file(folder_ / "d/a/x.webp", {'R', 'I', 'F', 'F'});
+  write_file(folder_ / "d/b/deep/y.BMP", {'B', 'M'});
+  write_file(folder_ / "d/b/notes.txt", {'h', 'i'});
+  expect_contains(skipped_text(load("d").skipped),
+                  {"2 image files are passed over", "a/x.webp", "b/deep/y.BMP"});
+  const DataCheck check = check_data(folder_ / "d", [](std::int64_t, std::int64_t) {});
+  ASSERT_EQ(check.problems.size(), 2U);
+  EXPECT_EQ(check.problems[0].kind, "skipped image");
+}
+
+TEST_F(ImageData, ATestPartThatCannotBeReadIsFoundAtOnce) {
+  write_class_folders(folder_ / "d/train", {"a", "b"}, 1);
+  for (const char* name : {"a", "b"}) write_file(folder_ / "d/val" / name / "0.jpg", {'x'});
+  const Split split = load("d", {16, 16});
+  EXPECT_NO_THROW(check_readable(split.train));
+  expect_contains(refusal([&] { check_readable(split.test); }), {"not one of the 2 images"});
+  expect_contains(refusal([&] {
+                    (void)write_pack(split, folder_ / "p", {.skip_broken = true},
+                                     [](std::int64_t, std::int64_t) {});
+                  }),
+                  {"no test image is left"});
 }
 
 TEST_F(ImageData, Cifar) {

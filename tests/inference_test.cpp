@@ -10,6 +10,7 @@
 #include "support/perturbed_weights.h"
 #include "support/queued_device.h"
 #include "support/toy_networks.h"
+#include "support/worst_difference.h"
 
 namespace ridgeline {
 namespace {
@@ -315,12 +316,7 @@ TEST_P(InferencePlan, StoredOutputsOfSqueezeNetComeOut) {
     session.write("image", std::as_bytes(std::span(input)));
     session.run(plan);
     const std::vector<double> output = session.read_value(plan, logits);
-    ASSERT_EQ(output.size(), expected.size());
-    double worst = 0.0;
-    for (std::size_t i = 0; i < output.size(); ++i) {
-      worst = std::max(worst, std::abs(output[i] - static_cast<double>(expected[i])));
-    }
-    EXPECT_LT(worst, 1e-3) << "set " << number;
+    EXPECT_LT(testing::worst_difference(output, expected), 1e-3) << "set " << number;
   }
 }
 

@@ -57,6 +57,9 @@ TEST(MatchWeights, OldNamesAreUnderstood) {
   EXPECT_EQ(modern_name("features.denseblock1.denselayer2.norm2.running_mean"),
             "features.denseblock1.denselayer2.norm2.running_mean");
   EXPECT_EQ(modern_name("features.conv.1.weight"), "features.conv.1.weight");
+  EXPECT_EQ(modern_name("_orig_mod.conv1.weight"), "conv1.weight");
+  EXPECT_EQ(modern_name("module._orig_mod.conv1.weight"), "conv1.weight");
+  EXPECT_EQ(modern_name("_orig_mod.module.conv1.weight"), "conv1.weight");
 }
 
 TEST(MatchWeights, EveryParameterFindsItsTensor) {
@@ -150,6 +153,31 @@ TEST(MatchWeights, ARunnerTakesWeightsAndGivesThemBack) {
   // Adam keeps two values for each parameter.
   EXPECT_EQ(runner.read_state().size(), 3 * read.size());
   EXPECT_EQ(runner.unchanged_parameters().size(), read.size());
+}
+
+TEST(MatchWeights, CountersOfAveragedWeightsAreIgnored) {
+  const std::vector<Parameter> network = small_network();
+  WeightsInMemory weights = weights_for(network, "module.");
+  weights.add("n_averaged", {}, 0, WeightType::i64);
+  EXPECT_EQ(match_weights(network, weights.file, {.model = "small"}).pairs.size(), network.size());
+}
+
+TEST(MatchWeights, ALongListOfTroublesEndsAfterTen) {
+  WeightsInMemory weights;
+  for (int i = 0; i < 25; ++i) weights.add(fmt::format("other{:02}.weight", i), {4});
+  const std::string message =
+      refusal([&] { (void)match_weights(small_network(), weights.file, {.model = "small"}); });
+  expect_contains(message, {"features.conv.weight", "and 22 more"});
+  EXPECT_EQ(message.find("other24"), std::string::npos);
+  EXPECT_LE(std::count(message.begin(), message.end(), '\n'), 15);
+}
+
+TEST(MatchWeights, WeightsThatAreNotFiniteAreNamed) {
+  WeightsInMemory weights = weights_for(small_network());
+  EXPECT_NO_THROW(check_finite(weights.file));
+  weights.add("features.bad.weight", {3}, std::numeric_limits<float>::quiet_NaN());
+  expect_contains(refusal([&] { check_finite(weights.file); }),
+                  {"'features.bad.weight'", "3 of 3 values", "not finite"});
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "devices/device.h"
 #include "support/case_names.h"
 #include "support/op_runner.h"
+#include "support/worst_difference.h"
 
 namespace ridgeline::testing {
 namespace {
@@ -123,6 +124,50 @@ TEST(OpCases, NamesAreUniqueAndBeginWithTheOp) {
         single ? std::string(name_of(op_case.graph.nodes()[0].kind)) : std::string("pattern");
     EXPECT_TRUE(op_case.name.starts_with(family + ".")) << op_case.name;
   }
+}
+
+void add_matching(const Backend& backend, const Graph& graph, std::set<const KernelRow*>& rows) {
+  for (const KernelRow& row : backend.rows()) {
+    for (std::size_t node = 0; node < graph.nodes().size(); ++node) {
+      if (!row.match(graph, static_cast<NodeId>(node)).empty()) rows.insert(&row);
+    }
+  }
+}
+
+// A row that refuses everything, or that others always go before, would run nowhere without a
+// word. A GPU's rows cannot be asked without one; their patterns can.
+TEST(OpCases, EveryRowOfEveryBackendIsChosenByACase) {
+  for (const Backend* backend : all_backends()) {
+    const bool usable = backend->unavailable().empty();
+    std::set<const KernelRow*> chosen;
+    for (const OpCase& op_case : op_cases()) {
+      if (usable) {
+        for (const Tile& each : tile(*backend, op_case.graph).tiles) chosen.insert(each.row);
+        continue;
+      }
+      add_matching(*backend, op_case.graph, chosen);
+      // Casts are there in narrow precisions alone.
+      const std::optional<OpCase> narrow = in_precision(op_case, Precision::bf16);
+      if (narrow) add_matching(*backend, narrow->graph, chosen);
+    }
+    for (const KernelRow& row : backend->rows()) {
+      EXPECT_TRUE(chosen.contains(&row)) << backend->name << ": " << row.name;
+    }
+  }
+}
+
+TEST(Comparison, NoNanPasses) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> good = {1.0, 2.0, 3.0};
+  EXPECT_EQ(worst_difference(good, good), 0.0);
+  EXPECT_EQ(worst_difference(good, std::vector<float>{1.0F, 2.0F, 5.0F}), 2.0);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::vector<double> bad = good;
+    bad[at] = nan;
+    EXPECT_FALSE(worst_difference(bad, good) < 1e9) << at;
+    EXPECT_FALSE(worst_difference(good, bad) < 1e9) << at;
+  }
+  EXPECT_FALSE(worst_difference(good, std::vector<double>{1.0}) < 1e9);
 }
 
 // The comparison itself must be able to fail.

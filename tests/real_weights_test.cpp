@@ -10,6 +10,7 @@
 #include "support/images.h"
 #include "support/npy.h"
 #include "support/program.h"
+#include "support/worst_difference.h"
 #include "train/match_weights.h"
 #include "train/step_runner.h"
 
@@ -60,12 +61,8 @@ TEST_P(SlowRealWeights, StoredOutputsComeOut) {
     session.run(plan);
     device->synchronize();
     const std::vector<double> output = session.read_value(plan, logits);
-    ASSERT_EQ(output.size(), expected.size());
-    double worst = 0.0;
-    for (std::size_t i = 0; i < output.size(); ++i) {
-      worst = std::max(worst, std::abs(output[i] - static_cast<double>(expected[i])));
-    }
-    EXPECT_LT(worst, 1e-3) << "set " << number << " on " << GetParam();
+    EXPECT_LT(testing::worst_difference(output, expected), 1e-3)
+        << "set " << number << " on " << GetParam();
   }
 }
 

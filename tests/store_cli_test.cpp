@@ -9,6 +9,7 @@
 
 #include "lab/store/identity_fields.h"
 #include "support/data_files.h"
+#include "support/ordinary_user.h"
 #include "support/program.h"
 #include "support/store_rows.h"
 
@@ -263,6 +264,57 @@ TEST_F(StoreCli, ImportMergesAndSaysWhatWasNew) {
   const Json document = Json::parse(again.out);
   EXPECT_EQ(document["files"][0]["new_runs"], 0);
   EXPECT_EQ(document["runs"], 3);
+}
+
+TEST_F(StoreCli, WhatCannotBeImportedLeavesNoNewStore) {
+  (void)write("x.csv", std::string("a,b\n1,2\n"));
+  (void)write("broken.json", std::string("{ nothing"));
+  (void)write("other.json", std::string("{\"a\": 1}"));
+  write_store("good.db");
+  for (const auto& [file, part] : std::vector<std::pair<std::string, std::string>>{
+           {"x.csv", "neither a store (SQLite, such as ridgeline.db) nor results in JSON"},
+           {"broken.json", "is no JSON"},
+           {"other.json", "no results to import"},
+           {"nowhere.db", "there is no such file"},
+           {".", "is a folder, not a file to import"}}) {
+    const Outcome outcome = run("import good.db " + file + " --store new.db");
+    EXPECT_EQ(outcome.code, 2) << file;
+    expect_contains(outcome.err, {part});
+    EXPECT_FALSE(fs::exists(folder_ / "new.db")) << file;
+  }
+}
+
+TEST_F(StoreCli, WhatCannotBeReachedIsNoMissingStore) {
+  fs::create_symlink("loop", folder_ / "loop");
+  const Outcome outcome = run("list --store loop/s.db");
+  EXPECT_EQ(outcome.code, 2);
+  expect_contains(outcome.err, {"loop/s.db: cannot be read"});
+}
+
+TEST_F(StoreCli, AReadOnlyStoreAndAnUnreadableFolderEndWithExitCodeTwo) {
+  write_store("s.db");
+  fs::create_directories(folder_ / "closed");
+  fs::permissions(folder_ / "s.db", fs::perms(0444));
+  fs::permissions(folder_ / "closed", fs::perms(0));
+  fs::permissions(folder_, fs::perms(0555));
+  Outcome deleted, trained, listed, data;
+  {
+    const OrdinaryUser user;
+    deleted = run("delete 1 --store s.db");
+    trained = Child("train mlp --data synthetic:1x8x8:4:64 --store s.db", folder_).finish();
+    listed = run("list --store closed/s.db");
+    data = Child("train mlp --store none --data closed/photos", folder_).finish();
+  }
+  fs::permissions(folder_, fs::perms::owner_all);
+  if (deleted.code == 127) GTEST_SKIP() << "other users cannot run the program here";
+  for (const Outcome& outcome : {deleted, trained}) {
+    EXPECT_EQ(outcome.code, 2);
+    expect_contains(outcome.err, {"s.db", "read-only"});
+  }
+  for (const Outcome& outcome : {listed, data}) {
+    EXPECT_EQ(outcome.code, 2);
+    expect_contains(outcome.err, {"closed/", "cannot be read: Permission denied"});
+  }
 }
 
 TEST_F(StoreCli, DeleteRemovesTheRunsNamed) {

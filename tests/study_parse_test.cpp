@@ -127,6 +127,12 @@ TEST(StudyParse, MistakesAreToldWithFileLineAndWhatWouldBeRight) {
                    {"line 7", "unknown key 'models'", "devices"});
 }
 
+TEST(StudyParse, ATextWithoutItsClosingQuoteIsToldAsSuch) {
+  for (const char* text : {"name = \"open\n", "name = 'open\n", "name = \"\"\"open\n"}) {
+    expect_complaint(text, {"line ", "no closing quote"});
+  }
+}
+
 TEST(StudyParse, NamesWithinTheFileMustFit) {
   const std::string part = with_part("command = \"ceilings\"\n");  // six lines
   expect_complaint(part + "[[part]]\nid = \"a\"\ncommand = \"ceilings\"\n",

@@ -16,6 +16,7 @@
 #include "lab/measure/telemetry_watch.h"
 #include "lab/store/columns.h"
 #include "lab/telemetry/sensors.h"
+#include "support/ordinary_user.h"
 
 namespace ridgeline {
 namespace {
@@ -36,20 +37,8 @@ std::string reason_of(const SensorSource& source, const std::string& sensor) {
   return {};
 }
 
-// Gives up root's rights, which would open every file, and takes them back at the end.
-class OrdinaryUser {
- public:
-  OrdinaryUser() { EXPECT_TRUE(!was_root_ || seteuid(65534) == 0); }
-  ~OrdinaryUser() { EXPECT_TRUE(!was_root_ || seteuid(0) == 0); }
-  OrdinaryUser(const OrdinaryUser&) = delete;
-  OrdinaryUser& operator=(const OrdinaryUser&) = delete;
-
- private:
-  bool was_root_ = geteuid() == 0;
-};
-
 // A folder that stands for the root of a system.
-class Sensors : public testing::Test {
+class Sensors : public ::testing::Test {
  protected:
   Sensors() {
     fs::remove_all(root);
@@ -151,7 +140,7 @@ TEST_F(Sensors, WithoutPermissionThereIsAReasonAndNoZero) {
   const auto sensors = source();
   std::vector<Reading> readings;
   {
-    const OrdinaryUser user;
+    const ridgeline::testing::OrdinaryUser user;
     readings = read(*sensors);
   }
   EXPECT_FALSE(value_of(readings, "cpu_energy_joules"));

@@ -82,9 +82,12 @@ TEST_F(TorchCheckpoint, TensorsAreViewsOnStoragesInEveryFormat) {
 TEST_F(TorchCheckpoint, WrappedStateDictsAreUnwrapped) {
   const PickledTensor tensor = part("a", 0, {12}, {1});
   const std::string inner = "}" + pickled_text("a") + pickled_tensor(tensor) + "s";
-  for (const char* key : {"state_dict", "model"}) {
-    const std::string pickle =
-        "\x80\x02}(" + pickled_text("epoch") + pickled_number(3) + pickled_text(key) + inner + "u.";
+  // What training scripts keep beside: the options, as argparse has them.
+  const std::string options = pickled_text("args") + "cargparse\nNamespace\n)\x81}" +
+                              pickled_text("lr") + pickled_number(1) + "sb";
+  for (const char* key : {"state_dict", "model", "model_state_dict", "net"}) {
+    const std::string pickle = "\x80\x02}(" + pickled_text("epoch") + pickled_number(3) + options +
+                               pickled_text(key) + inner + "u.";
     const WeightFile file = open_weights(write("w", torch_zip(pickle, {{"0", twelve()}})));
     ASSERT_EQ(file.tensors.size(), 1U);
     EXPECT_EQ(file.tensors[0].name, "a");

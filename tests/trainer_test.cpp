@@ -475,8 +475,18 @@ TEST(Metrics, ChanceLeavesRoomForScatter) {
   EXPECT_TRUE(at_chance(0.105, 0.1, 10'000));
   EXPECT_FALSE(at_chance(0.12, 0.1, 10'000));
   EXPECT_TRUE(at_chance(0.12, 0.1, 100));
+  EXPECT_FALSE(at_chance(1.0, 1.0, 1)) << "one class tells nothing";
+  EXPECT_FALSE(at_chance(0.5, 0.5, 4)) << "even 100% would be within chance";
   const std::vector<std::int32_t> labels = {0, 1, 1, 1};
   EXPECT_DOUBLE_EQ(majority_share(labels, 2), 0.75);
+}
+
+TEST(Trainer, OfEqualAccuraciesTheLowerLossIsBest) {
+  const TrainProgress::Best first{1, 0.9, 0.30};
+  EXPECT_TRUE((TrainProgress::Best{2, 0.9, 0.25}).better_than(first));
+  EXPECT_FALSE((TrainProgress::Best{2, 0.9, 0.30}).better_than(first));
+  EXPECT_TRUE((TrainProgress::Best{2, 0.91, 0.5}).better_than(first));
+  EXPECT_FALSE((TrainProgress::Best{2, 0.89, 0.1}).better_than(first));
 }
 
 }  // namespace

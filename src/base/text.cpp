@@ -1,7 +1,9 @@
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "base/error.h"
 
@@ -82,6 +84,15 @@ std::string count_text(std::int64_t count) {
     const std::size_t left = digits.size() - i;
     if (left % 3 == 0 && i > 0 && digits[i - 1] != '-') text += ',';
     text += digits[i];
+  }
+  return text;
+}
+
+std::string listed(const std::vector<std::string>& items, std::string_view separator) {
+  const std::size_t shown = std::min(items.size(), kMostListed);
+  std::string text = joined(std::span(items).first(shown), separator);
+  if (items.size() > shown) {
+    text += fmt::format("{}and {} more", separator == ", " ? " " : separator, items.size() - shown);
   }
   return text;
 }

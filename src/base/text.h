@@ -36,4 +36,10 @@ template <typename List>
   return text;
 }
 
+// The first ten, and how many more there are: "a, b and 7 more". A message that lists what may be
+// thousands of things uses this.
+constexpr std::size_t kMostListed = 10;
+[[nodiscard]] std::string listed(const std::vector<std::string>& items,
+                                 std::string_view separator = ", ");
+
 }  // namespace ridgeline

@@ -4,6 +4,7 @@
 
 #include "backends/registry.h"
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -46,7 +47,7 @@ int run_backends(bool as_json) {
                    completion.empty() ? "-" : completion});
   }
   if (as_json) {
-    print(Json{{"backends", std::move(list)}}.dump(2) + '\n');
+    print(json_document(Json{{"backends", std::move(list)}}));
   } else {
     print(table.text() +
           "\n--backend auto chooses among them step by step, by measuring; choices are kept in\n" +

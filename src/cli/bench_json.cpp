@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/bench_output.h"
 #include "lab/measure/provider_shares.h"
 #include "lab/store/field_json.h"
@@ -141,7 +142,7 @@ std::string bench_json(const BenchReport& report, bool per_step) {
                     report.telemetry_share ? Json(*report.telemetry_share) : Json(nullptr)},
                    {"recording_overhead_share",
                     report.recording_share ? Json(*report.recording_share) : Json(nullptr)}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_document(document);
 }
 
 }  // namespace ridgeline::cli

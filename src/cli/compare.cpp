@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "cli/command.h"
 #include "cli/compare_output.h"
 #include "cli/difference_output.h"
@@ -77,7 +78,7 @@ int run_ops(const CompareOptions& options) {
   if (a.id == b.id) bad_input("both names mean run {}; name two runs", a.id);
   const StepDifference difference =
       step_difference(difference_side(store, a), difference_side(store, b), wanted);
-  print(options.json ? difference_json(difference).dump(2) + '\n' : difference_text(difference));
+  print(options.json ? json_document(difference_json(difference)) : difference_text(difference));
   return 0;
 }
 

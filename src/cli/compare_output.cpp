@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "lab/store/identity_fields.h"
 
@@ -191,7 +192,7 @@ std::string comparison_text(const RunComparison& comparison, const VerdictOption
 }
 
 std::string comparison_json(const RunComparison& comparison, const VerdictOptions& options) {
-  return json_of(comparison, options).dump(2) + '\n';
+  return json_document(json_of(comparison, options));
 }
 
 std::string comparisons_text(const std::vector<RunComparison>& comparisons,
@@ -216,7 +217,7 @@ std::string comparisons_json(const std::vector<RunComparison>& comparisons,
                              const VerdictOptions& options) {
   Json rows = Json::array();
   for (const RunComparison& comparison : comparisons) rows.push_back(json_of(comparison, options));
-  return Json{{"comparisons", std::move(rows)}}.dump(2) + '\n';
+  return json_document(Json{{"comparisons", std::move(rows)}});
 }
 
 }  // namespace ridgeline::cli

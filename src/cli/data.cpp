@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -16,6 +17,7 @@
 #include "data/check.h"
 #include "data/pack.h"
 #include "data/published.h"
+#include "data/sample_reader.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -60,7 +62,7 @@ int run_list(const DataOptions& options) {
                    made ? "made" : (place.empty() ? "no" : place), base});
   }
   if (options.json) {
-    print(Json{{"datasets", std::move(list)}}.dump(2) + '\n');
+    print(json_document(Json{{"datasets", std::move(list)}}));
   } else {
     print(table.text() +
           "\n'ridgeline data get NAME' fetches one. Folders with images, IDX or CIFAR "
@@ -86,7 +88,7 @@ int run_get(const DataOptions& options) {
                   });
   bar.clear();
   if (options.json) {
-    print(Json{{"name", options.path}, {"path", folder.string()}}.dump(2) + '\n');
+    print(json_document(Json{{"name", options.path}, {"path", folder.string()}}));
   } else {
     print(fmt::format("{} is at {}\n", options.path, folder.string()));
   }
@@ -115,15 +117,18 @@ void print_check(const DataOptions& options, const DataCheck& check) {
   TextTable table({"problem", "where", "what"}, "lll");
   std::map<std::string, int> kinds;
   for (const DataProblem& problem : check.problems) {
+    if (++kinds[problem.kind] > static_cast<int>(kMostListed)) continue;
     table.add_row({problem.kind, problem.where, problem.what});
-    ++kinds[problem.kind];
   }
   std::string counts;
+  bool more = false;
   for (const auto& [kind, count] : kinds) {
     counts += fmt::format("{}{} x {}", counts.empty() ? "" : ", ", count, kind);
+    more = more || count > static_cast<int>(kMostListed);
   }
   print(text + '\n' + table.text() +
-        fmt::format("\n{} problems: {}\n", check.problems.size(), counts));
+        fmt::format("\n{} problems: {}{}\n", check.problems.size(), counts,
+                    more ? "; the first ten of each kind are shown, --json lists all" : ""));
 }
 
 int run_check(const DataOptions& options) {
@@ -140,18 +145,25 @@ int run_check(const DataOptions& options) {
     for (const DataProblem& p : check.problems) {
       problems.push_back({{"problem", p.kind}, {"where", p.where}, {"what", p.what}});
     }
-    print(Json{{"path", options.path},
-               {"layout", check.layout},
-               {"train_images", check.train_count},
-               {"test_images", check.test_count},
-               {"classes", std::move(classes)},
-               {"problems", std::move(problems)}}
-              .dump(2) +
-          '\n');
+    print(json_document(Json{{"path", options.path},
+                             {"layout", check.layout},
+                             {"train_images", check.train_count},
+                             {"test_images", check.test_count},
+                             {"classes", std::move(classes)},
+                             {"problems", std::move(problems)}}));
   } else {
     print_check(options, check);
   }
   return check.problems.empty() ? 0 : 1;
+}
+
+void tell_enlarged(const Dataset& data) {
+  const SmallImages found = small_images(data);
+  if (2 * found.small <= found.seen) return;
+  message(fmt::format(
+      "note: images are enlarged to {0}x{1}: {2} of {3} that were looked at are smaller, the first "
+      "{4}x{5}; --size {4}x{5} takes less room\n",
+      data.height, data.width, found.small, found.seen, found.first.height, found.first.width));
 }
 
 int run_pack(const DataOptions& options) {
@@ -165,13 +177,12 @@ int run_pack(const DataOptions& options) {
   }
   set_thread_count(options.threads);
   FrameSize size;
-  if (!options.size.empty()) {
-    const ImageShape image = parse_image(options.size, 3);
-    size = {static_cast<int>(image.height), static_cast<int>(image.width)};
-  }
+  if (!options.size.empty()) size = parse_frame(options.size, "--size");
   check_writable(options.out);
   const Split split = load_dataset(
       options.path, {.classes = static_cast<std::int32_t>(options.classes), .image = size});
+  if (!split.skipped.empty()) message("note: " + skipped_text(split.skipped) + '\n');
+  if (!options.jpeg) tell_enlarged(split.train);
   ProgressBar bar;
   const PackSummary summary =
       write_pack(split, options.out,
@@ -179,16 +190,17 @@ int run_pack(const DataOptions& options) {
                   .skip_broken = options.skip_broken},
                  [&](std::int64_t done, std::int64_t total) { bar.show(done, total, "image"); });
   bar.clear();
-  for (const std::string& reason : summary.skipped) message(fmt::format("left out: {}\n", reason));
+  if (!summary.skipped.empty()) {
+    message(fmt::format("left out, {} in all:\n  {}\n", summary.skipped.size(),
+                        listed(summary.skipped, "\n  ")));
+  }
   if (options.json) {
-    print(Json{{"path", options.out},
-               {"kind", options.jpeg ? "jpeg" : "decoded"},
-               {"train_images", summary.train_count},
-               {"test_images", summary.test_count},
-               {"left_out", summary.skipped},
-               {"bytes", summary.bytes}}
-              .dump(2) +
-          '\n');
+    print(json_document(Json{{"path", options.out},
+                             {"kind", options.jpeg ? "jpeg" : "decoded"},
+                             {"train_images", summary.train_count},
+                             {"test_images", summary.test_count},
+                             {"left_out", summary.skipped},
+                             {"bytes", summary.bytes}}));
     return 0;
   }
   print(fmt::format("{}: {} training + {} test images of {} classes, {}, {}\n", options.out,

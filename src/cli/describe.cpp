@@ -1,11 +1,15 @@
 // ridgeline describe: what a network asks for, read from the plan of a training step; nothing runs.
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/describe_output.h"
@@ -15,6 +19,7 @@
 #include "lab/network_description.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/plot/draw.h"
+#include "train/match_weights.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -119,7 +124,40 @@ void write_drawing(const std::string& path, const report::Figure& figure) {
   write_file_atomically(path, report::plot::svg_file(figure, drawing));
 }
 
+// The tensors of a weight file, and the models that they fit.
+int describe_weights(const std::string& file, bool json) {
+  const WeightFile weights = open_weights(file);
+  const std::vector<std::string> models = models_that_fit(weights);
+  TextTable table({"tensor", "shape", "type"}, "lll");
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::int64_t bytes = 0;
+  for (const WeightTensor& tensor : weights.tensors) {
+    table.add_row({tensor.name, dims_text(tensor.dims), std::string(name_of(tensor.type))});
+    list.push_back({{"name", tensor.name}, {"shape", tensor.dims}, {"type", name_of(tensor.type)}});
+    bytes += std::ssize(tensor.bytes);
+  }
+  if (json) {
+    print(json_document(nlohmann::ordered_json{{"file", file},
+                                               {"format", weights.format},
+                                               {"models", models},
+                                               {"metadata", weights.metadata},
+                                               {"tensors", std::move(list)}}));
+    return 0;
+  }
+  print(fmt::format(
+      "{}: {}, {} tensors, {}\n\n{}\n{}\n", file, weights.format, weights.tensors.size(),
+      bytes_text(bytes), table.text(),
+      models.empty() ? "fits no model of 'ridgeline models'" : "fits " + joined(models, " or ")));
+  return 0;
+}
+
 int run_describe(DescribeOptions options) {
+  std::error_code ignored;
+  const bool is_model = std::ranges::any_of(
+      all_models(), [&](const ModelInfo& model) { return model.name == options.run.model; });
+  if (!is_model && std::filesystem::is_regular_file(options.run.model, ignored)) {
+    return describe_weights(options.run.model, options.output.json);
+  }
   const std::vector<std::int64_t> batches = parse_batches(options.batches);
   options.run.batch = batches[0];
   apply(options.run);
@@ -177,7 +215,8 @@ void add_describe(Parser& program, Action& action) {
   Parser* command = program.add_subcommand(
       "describe", "Tell a model's work, bytes and memory from its plan; nothing runs");
   RunOptions& run = options->run;
-  command->add_option("MODEL,--model", run.model, "Model, see 'ridgeline models'");
+  command->add_option("MODEL,--model", run.model,
+                      "Model, see 'ridgeline models'; or a weight file, whose tensors are listed");
   command->add_option("--set", run.settings, "Set an option of the model, repeatable")
       ->type_name("NAME=VALUE")
       ->expected(1)
@@ -227,6 +266,7 @@ void add_describe(Parser& program, Action& action) {
       "Examples:\n"
       "  ridgeline describe resnet50 --batch 1,32,256 --memory 8GiB\n"
       "  ridgeline describe mobilenet_v2 --per-layer --csv layers.csv\n"
+      "  ridgeline describe resnet18.pth\n"
       "  ridgeline describe resnet18 --draw resnet18.svg");
   command->callback([options, &action] { action = [options] { return run_describe(*options); }; });
 }

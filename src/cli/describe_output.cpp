@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -241,7 +242,7 @@ std::string description_json(const Description& d, bool per_layer) {
     for (const LayerComplexity& layer : d.layers) layers.push_back(layer_json(layer));
     json["layers"] = std::move(layers);
   }
-  return json.dump(2) + '\n';
+  return json_document(json);
 }
 
 std::string layers_csv(const Description& d) {

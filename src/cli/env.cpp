@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/ceilings_output.h"
 #include "cli/command.h"
@@ -98,8 +99,8 @@ nlohmann::ordered_json sensors_json(const SensorState& state) {
 int run_sensors(bool json) {
   const SensorState state = read_sensors();
   if (json) {
-    print(nlohmann::ordered_json{{"sensors", sensors_json(state)}, {"gpus", state.gpus}}.dump(2) +
-          '\n');
+    print(json_document(
+        nlohmann::ordered_json{{"sensors", sensors_json(state)}, {"gpus", state.gpus}}));
     return 0;
   }
   print(sensors_text(state));
@@ -179,7 +180,7 @@ int run_measure(const EnvOptions& options) {
     document["environment_key"] = record.key;
     document["store"] = options.store;
     document["ceilings"] = ceilings_json(all);
-    print(document.dump(2) + '\n');
+    print(json_document(document));
     return 0;
   }
   print(ceilings_text(all) +

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/class_output.h"
@@ -14,6 +15,7 @@
 #include "cli/progress.h"
 #include "cli/trained_network.h"
 #include "data/catalog.h"
+#include "data/image_folder.h"
 #include "lab/describe_run.h"
 #include "train/evaluator.h"
 
@@ -23,7 +25,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kWidestMatrix = 30;  // classes whose matrix a terminal can show
-constexpr std::size_t kMostListed = 20;     // broken images
 
 struct EvalOptions {
   NetworkOptions network;
@@ -48,10 +49,21 @@ Dataset load_part(const EvalOptions& options, ModelConfig& model) {
     message("note: the data has no test part; all of it is evaluated\n");
   }
   Dataset data = std::move(train || split.test.empty() ? split.train : split.test);
-  if (options.limit) data = limit(std::move(data), *options.limit);
+  if (!split.skipped.empty()) message("note: " + skipped_text(split.skipped) + '\n');
+  if (options.limit) {
+    const std::string note = limit_note(data, *options.limit);
+    if (!note.empty()) message(note + '\n');
+    data = limit(std::move(data), *options.limit);
+  }
   if (data.classes > model.classes) {
     bad_input("{}: has {} classes, but the network knows {}", data.name, data.classes,
               model.classes);
+  }
+  if (data.classes < model.classes) {
+    message(fmt::format(
+        "warning: the network has {} classes, the data {}: its labels 0 to {} are held against the "
+        "network's first classes, which need not mean the same\n",
+        model.classes, data.classes, data.classes - 1));
   }
   if (data.channels != model.channels && !options.network.checkpoint.empty()) {
     bad_input("{}: images of {} channels, but the network was trained on {}", data.name,
@@ -86,12 +98,8 @@ std::string eval_text(const EvalOptions& options, const Evaluator& evaluator,
 
 void tell_broken(const std::vector<std::string>& broken) {
   if (broken.empty()) return;
-  std::string text =
-      fmt::format("warning: {} broken images were replaced by others:\n", broken.size());
-  for (std::size_t i = 0; i < std::min(broken.size(), kMostListed); ++i) {
-    text += "  " + broken[i] + '\n';
-  }
-  message(text);
+  message(fmt::format("warning: {} broken images were replaced by others:\n  {}\n", broken.size(),
+                      listed(broken, "\n  ")));
 }
 
 int run_eval(const EvalOptions& options) {
@@ -116,6 +124,7 @@ int run_eval(const EvalOptions& options) {
 
   Evaluator evaluator(config, data, std::move(device));
   if (network.weights) {
+    check_finite(*network.weights);
     evaluator.runner().load(match_weights(evaluator.runner().parameters(), *network.weights,
                                           {.model = network.model.name}));
   }
@@ -152,7 +161,7 @@ int run_eval(const EvalOptions& options) {
   document["work"] = to_json(identity.work);
   document["executor"] = to_json(identity.executor);
   if (options.per_class || options.confusion) document["confusion"] = confusion_json(matrix, names);
-  print(document.dump(2) + '\n');
+  print(json_document(document));
   return 0;
 }
 
@@ -165,7 +174,9 @@ void add_eval(Parser& program, Action& action) {
   RunOptions& run = options->network.run;
   command->add_option("--data", options->data, "Data, as 'train' takes it")->capture_default_str();
   command->add_option("--part", options->part, "test or train")->capture_default_str();
-  command->add_option("--limit", options->limit, "Only the first N samples")->type_name("N");
+  command
+      ->add_option("--limit", options->limit, "A fixed random sample of N, spread over the classes")
+      ->type_name("N");
   command->add_option("--normalize", options->normalize, "As in 'train' [the checkpoint's own]")
       ->type_name("NAME");
   command->add_option("--batch", run.batch, "Samples in a step")->capture_default_str();

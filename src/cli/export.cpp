@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -31,19 +32,21 @@ int run_export(const ExportOptions& options) {
       state_dict(evaluation_graph(step).parameters, source.model.name,
                  source.weights ? &*source.weights : nullptr,
                  static_cast<std::uint64_t>(options.network.run.seed), source.steps);
-  write_safetensors(options.out, dict.tensors, {{"format", "pt"}, {"model", source.model.name}});
+  std::map<std::string, std::string> metadata = {{"format", "pt"}, {"model", source.model.name}};
+  if (!source.class_names.empty()) {
+    metadata[kClassNames] = json_text(nlohmann::json(source.class_names));
+  }
+  write_safetensors(options.out, dict.tensors, metadata);
   std::int64_t bytes = 0;
   for (const WeightTensor& tensor : dict.tensors) {
     bytes += static_cast<std::int64_t>(tensor.bytes.size());
   }
   if (options.json) {
-    print(nlohmann::ordered_json{{"model", source.model.name},
-                                 {"source", source.source},
-                                 {"out", options.out},
-                                 {"tensors", dict.tensors.size()},
-                                 {"bytes", bytes}}
-              .dump(2) +
-          '\n');
+    print(json_document(nlohmann::ordered_json{{"model", source.model.name},
+                                               {"source", source.source},
+                                               {"out", options.out},
+                                               {"tensors", dict.tensors.size()},
+                                               {"bytes", bytes}}));
   } else {
     print(fmt::format("model    {}\nsource   {}\nwritten  {}: {} tensors, {}\n", source.model.name,
                       source.source, options.out, dict.tensors.size(), bytes_text(bytes)));

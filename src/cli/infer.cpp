@@ -7,13 +7,16 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cli/class_output.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/trained_network.h"
 #include "data/loader.h"
+#include "data/npy.h"
 #include "train/inference_runner.h"
 
 namespace ridgeline::cli {
@@ -27,8 +30,10 @@ struct InferOptions {
   std::string class_names;  // a file with a line for each class
   std::string normalize;
   std::int64_t top = 5;
-  bool json = false;
+  bool logits = false, json = false;
 };
+
+bool is_npy(const std::string& file) { return file.ends_with(".npy"); }
 
 struct Guess {
   std::int64_t label = 0;
@@ -53,7 +58,7 @@ std::vector<std::string> read_names(const std::string& file, std::int64_t classe
   std::ifstream stream(file);
   if (!stream) bad_input("{}: cannot be read", file);
   std::vector<std::string> names;
-  for (std::string line; std::getline(stream, line);) names.push_back(std::move(line));
+  for (std::string line; std::getline(stream, line);) names.push_back(valid_utf8(line));
   if (static_cast<std::int64_t>(names.size()) != classes) {
     bad_input("{}: {} lines, but the network has {} classes", file, names.size(), classes);
   }
@@ -76,18 +81,122 @@ Dataset images_of(const InferOptions& options, const ModelConfig& model) {
   return data;
 }
 
+// What the network says about each input, as text and as JSON.
+class Answers {
+ public:
+  Answers(const InferOptions& options, std::vector<std::string> names)
+      : options_(options), names_(std::move(names)) {}
+
+  void add(const std::string& file, std::span<const double> logits) {
+    if (!std::all_of(logits.begin(), logits.end(), [](double v) { return std::isfinite(v); })) {
+      fail("{}: the network's output is not finite", file);
+    }
+    Json guesses = Json::array();
+    text_ += (text_.empty() ? "" : "\n") + file + '\n';
+    for (const Guess& guess : best_guesses(logits, static_cast<std::size_t>(options_.top))) {
+      guesses.push_back({{"class", guess.label},
+                         {"name", class_name(names_, guess.label)},
+                         {"probability", guess.probability}});
+      if (!options_.logits) add_line(percent_text(guess.probability), guess.label);
+    }
+    images_.push_back({{"image", file}, {"top", std::move(guesses)}});
+    if (!options_.logits) return;
+    images_.back()["logits"] = Json(std::vector<double>(logits.begin(), logits.end()));
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      add_line(fmt::format("{:.9g}", logits[i]), static_cast<std::int64_t>(i));
+    }
+  }
+
+  void print_all(const std::string& model) {
+    const Json document = {{"model", model}, {"images", std::move(images_)}};
+    print(options_.json ? json_document(document) : text_);
+  }
+
+ private:
+  void add_line(const std::string& value, std::int64_t label) {
+    const std::string name = class_name(names_, label), number = fmt::format("{}", label);
+    text_ += fmt::format("  {:>7}  {}{}\n", value, number, name != number ? "  " + name : "");
+  }
+
+  const InferOptions& options_;
+  std::vector<std::string> names_;
+  Json images_ = Json::array();
+  std::string text_;
+};
+
+// The inputs of .npy files, one after another, as the network takes them.
+struct Tensors {
+  std::vector<std::string> names;  // "x.npy", or "x.npy[3]" of one that holds several
+  std::vector<float> values;
+};
+
+Tensors tensors_of(const InferOptions& options, const ModelConfig& model) {
+  Tensors tensors;
+  const std::vector<std::int64_t> wanted = {model.channels, model.height, model.width};
+  for (const std::string& file : options.images) {
+    if (!is_npy(file)) bad_input("{}: images and .npy files cannot be mixed", file);
+    const NpyArray array = read_npy(file);
+    std::vector<std::int64_t> dims = array.dims;
+    const std::int64_t rows = dims.size() == 4 ? dims[0] : 1;
+    if (dims.size() == 4) dims.erase(dims.begin());
+    if (dims != wanted || rows < 1) {
+      bad_input("{}: is of shape {}; the network takes {}, or several of them (--image HxW)", file,
+                dims_text(array.dims), dims_text(wanted));
+    }
+    for (std::int64_t row = 0; row < rows; ++row) {
+      tensors.names.push_back(rows == 1 ? file : fmt::format("{}[{}]", file, row));
+    }
+    tensors.values.insert(tensors.values.end(), array.values.begin(), array.values.end());
+  }
+  return tensors;
+}
+
+void infer_tensors(const Tensors& tensors, InferenceRunner& runner, Answers& answers) {
+  const std::size_t size = tensors.values.size() / tensors.names.size();
+  const auto batch = static_cast<std::size_t>(runner.batch());
+  for (std::size_t first = 0; first < tensors.names.size(); first += batch) {
+    const std::size_t rows = std::min(batch, tensors.names.size() - first);
+    runner.write_tensor(std::span(tensors.values).subspan(first * size, rows * size));
+    runner.run();
+    const std::vector<double> logits = runner.logits();
+    const std::size_t classes = logits.size() / batch;
+    for (std::size_t row = 0; row < rows; ++row) {
+      answers.add(tensors.names[first + row], std::span(logits).subspan(row * classes, classes));
+    }
+  }
+}
+
+void infer_images(const Dataset& data, const InferOptions& options, InferenceRunner& runner,
+                  Answers& answers) {
+  Loader loader(data, {.batch = runner.batch(), .strict = true});
+  loader.start_epoch(0);
+  while (const std::optional<Batch> batch = loader.next()) {
+    runner.write_batch(batch->pixels);
+    runner.run();
+    const std::vector<double> logits = runner.logits();
+    const auto classes = static_cast<std::size_t>(data.classes);
+    for (std::size_t row = 0; row < batch->samples.size(); ++row) {
+      answers.add(options.images[static_cast<std::size_t>(batch->samples[row])],
+                  std::span(logits).subspan(row * classes, classes));
+    }
+  }
+}
+
 int run_infer(const InferOptions& options) {
   const TrainedNetwork network = trained_network(options.network);
   if (options.top < 1) bad_input("--top {}: must be at least 1", options.top);
-  const std::vector<std::string> names =
-      options.class_names.empty() ? network.class_names
-                                  : read_names(options.class_names, network.model.classes);
+  Answers answers(options, options.class_names.empty()
+                               ? network.class_names
+                               : read_names(options.class_names, network.model.classes));
   const Dataset data = images_of(options, network.model);
   const RunOptions& run = options.network.run;
   std::unique_ptr<Device> device = make_device(run.device);
   StepSpec step;
   step.model = network.model;
-  step.batch = std::min<std::int64_t>(data.count(), run.batch);
+  step.tensor_input = is_npy(options.images[0]);
+  Tensors tensors;
+  if (step.tensor_input) tensors = tensors_of(options, network.model);
+  step.batch = std::min(step.tensor_input ? std::ssize(tensors.names) : data.count(), run.batch);
   step.precision = precision_of(run, *device);
   const std::string known =
       network.normalisation.empty() ? usual_normalisation(data) : network.normalisation;
@@ -97,45 +206,18 @@ int run_infer(const InferOptions& options) {
   InferenceRunner runner(*device, request, step);
   runner.prepare(static_cast<std::uint64_t>(run.seed));
   if (network.weights) {
+    check_finite(*network.weights);
     runner.load(
         match_weights(runner.parameters(), *network.weights, {.model = network.model.name}));
   } else {
     message("warning: the network has its initial weights: give --weights or --checkpoint\n");
   }
-
-  Json images = Json::array();
-  std::string text;
-  const auto tell = [&](const std::string& file, std::span<const double> logits) {
-    Json guesses = Json::array();
-    text += (text.empty() ? "" : "\n") + file + '\n';
-    for (const Guess& guess : best_guesses(logits, static_cast<std::size_t>(options.top))) {
-      const std::string name = class_name(names, guess.label);
-      guesses.push_back(
-          {{"class", guess.label}, {"name", name}, {"probability", guess.probability}});
-      const bool named = name != fmt::format("{}", guess.label);
-      text += fmt::format("  {:>7}  {}{}\n", percent_text(guess.probability), guess.label,
-                          named ? "  " + name : "");
-    }
-    images.push_back({{"image", file}, {"top", std::move(guesses)}});
-  };
-  LoaderOptions loading;
-  loading.batch = step.batch;
-  loading.strict = true;
-  Loader loader(data, loading);
-  loader.start_epoch(0);
-  while (const std::optional<Batch> batch = loader.next()) {
-    runner.write_batch(batch->pixels);
-    runner.run();
-    const std::vector<double> logits = runner.logits();
-    const auto classes = static_cast<std::size_t>(network.model.classes);
-    for (std::size_t row = 0; row < batch->samples.size(); ++row) {
-      tell(options.images[static_cast<std::size_t>(batch->samples[row])],
-           std::span(logits).subspan(row * classes, classes));
-    }
+  if (step.tensor_input) {
+    infer_tensors(tensors, runner, answers);
+  } else {
+    infer_images(data, options, runner, answers);
   }
-  print(options.json
-            ? Json{{"model", network.model.name}, {"images", std::move(images)}}.dump(2) + '\n'
-            : text);
+  answers.print_all(network.model.name);
   return 0;
 }
 
@@ -147,7 +229,10 @@ void add_infer(Parser& program, Action& action) {
   add_network_options(*command, options->network, "--model");
   RunOptions& run = options->network.run;
   run.batch = 16;
-  command->add_option("IMAGE", options->images, "JPEG or PNG files")->type_name("FILE...");
+  command
+      ->add_option("IMAGE", options->images,
+                   "JPEG or PNG files, or the network's input in .npy files")
+      ->type_name("FILE...");
   command->add_option("--class-names", options->class_names, "A file with a line for each class")
       ->type_name("FILE");
   command->add_option("--normalize", options->normalize, "As in 'train' [the checkpoint's own]")
@@ -159,12 +244,15 @@ void add_infer(Parser& program, Action& action) {
   add_device_options(*command, run);
   command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor")
       ->capture_default_str();
+  command->add_flag("--logits", options->logits, "Print the network's raw outputs, all classes");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->footer(
       "Examples:\n"
       "  ridgeline infer cat.jpg dog.jpg --checkpoint run1 --best\n"
       "  ridgeline infer cat.jpg --model squeezenet1_1 --weights squeezenet1_1.safetensors "
-      "--class-names imagenet.txt");
+      "--class-names imagenet.txt\n"
+      "  ridgeline infer input.npy --model squeezenet1_1 --weights squeezenet1_1.pth --logits "
+      "--json");
   command->callback([options, &action] { action = [options] { return run_infer(*options); }; });
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/output.h"
@@ -35,7 +36,7 @@ int run_models(bool as_json) {
                         {"parameters", parameters_of(model)},
                         {"options", std::move(options)}});
     }
-    print(Json{{"models", std::move(models)}}.dump(2) + '\n');
+    print(json_document(Json{{"models", std::move(models)}}));
     return 0;
   }
   TextTable table({"model", "parameters", "image", "classes", "description"}, "lrrrl");

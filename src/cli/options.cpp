@@ -94,7 +94,7 @@ void add_schedule_options(Parser& command, ScheduleOptions& options) {
 void add_step_data_options(Parser& command, StepDataOptions& options) {
   command
       .add_option("--data", options.data,
-                  "synthetic, or data as 'train' takes it; the first samples are used")
+                  "synthetic, or data as 'train' takes it; a part of it is used")
       ->capture_default_str();
   command.add_option("--image", options.image, "Size of synthetic images [the model's own]")
       ->type_name("CxHxW");

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -22,6 +23,24 @@ void check_command(const CLI::App& program, int argc, char** argv) {
   for (const CLI::App* command : commands) names.push_back(command->get_name());
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   bad_input("unknown command '{}'{}", name, known_names(name, names));
+}
+
+// The number that an option takes, or no number.
+template <typename T>
+struct NumberOf {
+  using type = T;
+};
+template <typename T>
+struct NumberOf<std::optional<T>> {
+  using type = T;
+};
+
+// CLI11 takes the nearest number that there is, without a word.
+template <typename Number>
+std::string out_of_range(const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc::result_out_of_range ? text + " is out of range" : std::string();
 }
 
 // What was not understood, with the nearest option that is known.
@@ -108,7 +127,10 @@ Parser* Parser::add_subcommand(const std::string& name, const std::string& meani
 
 template <typename T>
 Option* Parser::add_option(const std::string& names, T& value, const std::string& meaning) {
-  return keep(app_->add_option(names, value, meaning));
+  CLI::Option* option = app_->add_option(names, value, meaning);
+  using Number = typename NumberOf<T>::type;
+  if constexpr (std::is_arithmetic_v<Number>) option->check(out_of_range<Number>);
+  return keep(option);
 }
 template Option* Parser::add_option(const std::string&, std::string&, const std::string&);
 template Option* Parser::add_option(const std::string&, int&, const std::string&);

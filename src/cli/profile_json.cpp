@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/difference_output.h"
 #include "cli/profile_output.h"
 #include "lab/profile/device_idle.h"
@@ -148,7 +149,7 @@ std::string profile_json(const ProfileReport& report, const ProfileView& view) {
            {"trace", text_or_null(view.trace)},
            {"run", text_or_null(report.run)},
            {"store", text_or_null(report.store)}});
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_document(document);
 }
 
 }  // namespace ridgeline::cli

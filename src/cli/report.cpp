@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -109,7 +110,7 @@ int run_report(const ReportOptions& options) {
   for (const std::string& warning : written.warnings) {
     message(fmt::format("ridgeline: {}\n", warning));
   }
-  print(options.json ? json_of(written, name).dump(2) + '\n' : text_of(written, name));
+  print(options.json ? json_document(json_of(written, name)) : text_of(written, name));
   return written.failed ? 1 : 0;
 }
 

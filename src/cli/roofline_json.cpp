@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "cli/roofline_text.h"
 
 namespace ridgeline::cli {
@@ -107,7 +108,7 @@ std::string roofline_json(const StoredRooflines& found, const RooflineView& view
                       {"runs", std::move(runs)},
                       {"batch_trajectories", std::move(ways)}});
   }
-  return Json{{"groups", std::move(groups)}, {"left_out", found.left_out}}.dump(2) + '\n';
+  return json_document(Json{{"groups", std::move(groups)}, {"left_out", found.left_out}});
 }
 
 }  // namespace ridgeline::cli

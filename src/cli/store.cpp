@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -13,6 +14,7 @@
 #include "lab/compare/stored.h"
 #include "lab/complete_runs.h"
 #include "lab/store/columns.h"
+#include "lab/store/import_file.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -82,6 +84,7 @@ int run_show(const StoreCommand& options) {
 }
 
 int run_import(const StoreCommand& options) {
+  for (const std::string& name : options.names) check_importable(name);  // before a store is made
   Store store{fs::path(options.store.path)};
   Json files = Json::array();
   std::string text;
@@ -94,12 +97,10 @@ int run_import(const StoreCommand& options) {
   }
   complete_runs(store);
   const std::int64_t count = store.run_count();
-  print(
-      options.json
-          ? Json{{"store", options.store.path}, {"runs", count}, {"files", std::move(files)}}.dump(
-                2) +
-                '\n'
-          : text);
+  print(options.json
+            ? json_document(
+                  Json{{"store", options.store.path}, {"runs", count}, {"files", std::move(files)}})
+            : text);
   return 0;
 }
 
@@ -131,7 +132,7 @@ int run_export(const StoreCommand& options) {
     written.push_back(options.google);
   }
   print(options.json
-            ? Json{{"runs", runs.size()}, {"written", written}}.dump(2) + '\n'
+            ? json_document(Json{{"runs", runs.size()}, {"written", written}})
             : fmt::format("{} written to {}\n", runs_text(static_cast<std::int64_t>(runs.size())),
                           joined(written, ", ")));
   return 0;
@@ -146,7 +147,7 @@ int run_delete(const StoreCommand& options) {
   for (const RunRecord& run : runs_named(store, options.names)) ids.push_back(run.id);
   store.remove(ids);
   print(options.json
-            ? Json{{"deleted", ids}}.dump(2) + '\n'
+            ? json_document(Json{{"deleted", ids}})
             : fmt::format("{} deleted\n", runs_text(static_cast<std::int64_t>(ids.size()))));
   return 0;
 }
@@ -176,12 +177,10 @@ int run_columns(const StoreCommand& options) {
     list.push_back(
         {{"name", each.name}, {"meaning", each.meaning}, {"columns", std::move(columns)}});
   }
-  print(Json{{"tables", std::move(list)},
-             {"numbers", names_json(number_names())},
-             {"notes", names_json(note_names())},
-             {"sensors", names_json(sensor_names())}}
-            .dump(2) +
-        '\n');
+  print(json_document(Json{{"tables", std::move(list)},
+                           {"numbers", names_json(number_names())},
+                           {"notes", names_json(note_names())},
+                           {"sensors", names_json(sensor_names())}}));
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
@@ -125,7 +126,7 @@ std::string google_benchmark_json(const Store& store, std::span<const RunRecord>
     add_iterations(list, base, run, samples);
     add_aggregates(list, base, samples);
   }
-  return Json{{"context", context(store, runs)}, {"benchmarks", std::move(list)}}.dump(2) + '\n';
+  return json_document(Json{{"context", context(store, runs)}, {"benchmarks", std::move(list)}});
 }
 
 }  // namespace ridgeline::cli

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
@@ -60,7 +61,7 @@ std::string list_json(const Store& store, std::span<const RunRecord> runs) {
     row["samples"] = figures.measured;
     list.push_back(std::move(row));
   }
-  return Json{{"runs", std::move(list)}}.dump(2) + '\n';
+  return json_document(Json{{"runs", std::move(list)}});
 }
 
 }  // namespace ridgeline::cli

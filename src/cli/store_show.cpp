@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
@@ -204,7 +205,7 @@ std::string show_json(const Store& store, const RunRecord& run) {
   document["findings"] = list_json(store.findings(run.id));
   document["live_bytes"] = list_json(store.live_bytes(run.id));
   document["timeline"] = list_json(store.timeline(run.id));
-  return document.dump(2) + '\n';
+  return json_document(document);
 }
 
 }  // namespace ridgeline::cli

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/output.h"
 
@@ -173,7 +174,7 @@ std::string study_json(const StudySummary& summary) {
                          {"estimated_seconds_left", estimate},
                          {"seconds", summary.uuid.empty() ? Json(nullptr) : Json(summary.seconds)},
                          {"items", std::move(items)}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return json_document(document);
 }
 
 std::string study_list_text() {
@@ -195,7 +196,7 @@ std::string study_list_json() {
                     {"question", found.definition.question},
                     {"parts", std::move(parts)}});
   }
-  return Json{{"studies", std::move(list)}}.dump(2) + '\n';
+  return json_document(Json{{"studies", std::move(list)}});
 }
 
 StudyProgress::StudyProgress(std::span<const StudyItemRecord> items)

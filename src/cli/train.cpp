@@ -117,7 +117,9 @@ void add_train(Parser& program, Action& action) {
       ->add_option("--validation", request.validation,
                    "Hold out samples (a number, or a share below 1) and test on them")
       ->type_name("N");
-  command->add_option("--limit", request.limit, "Train on the first N samples only")
+  command
+      ->add_option("--limit", request.limit,
+                   "Train on a fixed random sample of N, spread over the classes")
       ->type_name("N");
   command
       ->add_option("--normalize", request.normalize,

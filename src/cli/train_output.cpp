@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/class_output.h"
 #include "cli/options.h"
@@ -14,9 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kWorthTelling = 0.1;    // share of the time spent waiting for data
-constexpr double kLeastSaving = 1e-3;    // seconds; less where no checkpoint is asked for
-constexpr std::size_t kMostListed = 20;  // broken images
+constexpr double kWorthTelling = 0.1;  // share of the time spent waiting for data
+constexpr double kLeastSaving = 1e-3;  // seconds; less where no checkpoint is asked for
 
 template <typename T>
 Json or_null(const std::optional<T>& value) {
@@ -76,16 +76,8 @@ std::string data_wait_text(const TrainResult& result) {
 
 std::string broken_text(const std::vector<std::string>& images) {
   if (images.empty()) return {};
-  std::string text = fmt::format("broken images        {}, replaced by the next readable ones\n",
-                                 count_text(std::ssize(images)));
-  for (std::size_t i = 0; i < std::min(images.size(), kMostListed); ++i) {
-    text += fmt::format("  {}\n", images[i]);
-  }
-  if (images.size() > kMostListed) {
-    text += fmt::format("  and {} more; 'ridgeline data check' lists them\n",
-                        images.size() - kMostListed);
-  }
-  return text;
+  return fmt::format("broken images        {}, replaced by the next readable ones\n  {}\n",
+                     count_text(std::ssize(images)), listed(images, "\n  "));
 }
 
 }  // namespace
@@ -273,7 +265,7 @@ std::string train_json(const TrainReport& report) {
   if (report.confusion) {
     document["confusion"] = confusion_json(*report.confusion, report.data->test.class_names);
   }
-  return document.dump(2) + '\n';
+  return json_document(document);
 }
 
 std::string train_csv(const TrainReport& report) {

@@ -1,6 +1,7 @@
 #include "cli/trained_network.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/parser.h"
@@ -55,6 +56,18 @@ void take_classes(ModelConfig& model, const WeightFile& file) {
   }
 }
 
+// Those that `export` wrote; none where the file has others, or not one for each class.
+std::vector<std::string> names_in(const WeightFile& file, std::int64_t classes) {
+  const auto found = file.metadata.find(kClassNames);
+  if (found == file.metadata.end()) return {};
+  const auto list = nlohmann::json::parse(found->second, nullptr, false);
+  const bool texts = list.is_array() && std::all_of(list.begin(), list.end(), [](const auto& name) {
+                       return name.is_string();
+                     });
+  if (!texts || std::ssize(list) != classes) return {};
+  return list.get<std::vector<std::string>>();
+}
+
 }  // namespace
 
 void add_network_options(Parser& command, NetworkOptions& options, const char* names) {
@@ -100,6 +113,7 @@ TrainedNetwork trained_network(const NetworkOptions& options) {
   network.weights = open_weights(options.weights);
   network.source = fmt::format("{} ({})", options.weights, network.weights->format);
   if (!options.run.classes) take_classes(network.model, *network.weights);
+  network.class_names = names_in(*network.weights, network.model.classes);
   return network;
 }
 

@@ -32,6 +32,9 @@ struct TrainedNetwork {
   std::vector<std::string> class_names;
 };
 
+// Among the metadata of a safetensors file: a JSON list with a name for each class.
+inline constexpr const char* kClassNames = "class_names";
+
 // Also does what `apply` does. Without --classes a weight file's classifier tells the classes.
 [[nodiscard]] TrainedNetwork trained_network(const NetworkOptions& options);
 

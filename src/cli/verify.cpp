@@ -8,6 +8,7 @@
 
 #include "backends/registry.h"
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -122,7 +123,7 @@ std::string verify_json(const VerifyResult& result, const VerifyConfig& config) 
       {"values", std::move(rows)},
       {"only_in_backend", result.only_tested},
       {"only_in_against", result.only_other}};
-  return document.dump(2) + '\n';
+  return json_document(document);
 }
 
 std::string verify_csv(const VerifyResult& result) {
@@ -149,8 +150,8 @@ int run_verify(const VerifyOptions& options) {
   config.seed = static_cast<std::uint64_t>(options.run.seed);
   config.steps = options.steps;
   if (config.steps < 1) bad_input("--steps {}: must be at least 1", config.steps);
-  if (options.tolerance && !(*options.tolerance > 0.0)) {
-    bad_input("--tolerance {}: must be above 0", *options.tolerance);
+  if (options.tolerance && !(*options.tolerance > 0.0 && std::isfinite(*options.tolerance))) {
+    bad_input("--tolerance {}: must be above 0 and finite", *options.tolerance);
   }
   config.tested = plan_request(options.run, options.run.backend);
   config.against = plan_request(options.run, options.against);
@@ -168,11 +169,15 @@ int run_verify(const VerifyOptions& options) {
       same_device ? nullptr
                   : make_device(std::string(providers_of(config.against.backend)[0]->device));
   std::vector<PlanRequest> requests = {config.tested};
-  if (same_device) requests.push_back(config.against);
+  if (same_device) {
+    requests.push_back(config.against);
+    if (const auto sizing = unfused(config.against, *device)) requests.push_back(*sizing);
+  }
   const Dataset data = prepare_step(config.step, options.data, options.run, requests,
                                     config.step.batch * config.steps, *device);
   Terminal terminal(options.output.json);
-  show_plans(config.step, options.run, requests, terminal, *device);
+  show_plans(config.step, options.run, std::span(requests).first(same_device ? 2 : 1), terminal,
+             *device);
   const VerifyResult result = verify_steps(config, data, *device, same_device ? *device : *other);
   if (!options.output.csv.empty()) write_file_atomically(options.output.csv, verify_csv(result));
   print(options.output.json ? verify_json(result, config) : verify_text(result, config));

@@ -235,8 +235,9 @@ Split load_named(std::string_view name, const LoadOptions& options) {
 Split load(const std::string& spec, const LoadOptions& options) {
   if (is_named(spec)) return load_named(spec, options);
   if (spec == kSynthetic || spec.starts_with("synthetic:")) return load_synthetic(spec, options);
-  std::error_code ignored;
-  if (fs::exists(spec, ignored)) return load_path(spec, options);
+  std::error_code error;
+  if (fs::exists(spec, error)) return load_path(spec, options);
+  if (error) bad_input("{}: cannot be read: {}", spec, error.message());
   if (spec.find('/') != std::string::npos || is_csv(spec) || spec.ends_with(".pack")) {
     bad_input("{}: no such file or folder; expected a folder with data, a .csv file or a pack",
               spec);

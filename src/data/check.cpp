@@ -171,8 +171,11 @@ DataCheck check_data(const fs::path& path,
     parts.push_back({sources[0].get(), split.train.image_numbers, split.train.labels, true});
     parts.push_back({sources[0].get(), split.test.image_numbers, split.test.labels, false});
   } else {
-    std::error_code ignored;
-    if (!fs::is_directory(path, ignored)) {
+    std::error_code error;
+    if (!fs::exists(path, error)) {
+      bad_input("{}: {}", path.string(), error ? error.message() : "no such folder or pack");
+    }
+    if (!fs::is_directory(path, error)) {
       bad_input("{}: is neither a folder with images nor a pack", path.string());
     }
     const std::optional<ImageListing> listing = list_images(path);
@@ -181,6 +184,9 @@ DataCheck check_data(const fs::path& path,
     }
     check.layout = listing->layout;
     check.problems = listing->problems;
+    for (const std::string& file : listing->skipped) {
+      check.problems.push_back({"skipped image", file, "is neither JPEG nor PNG"});
+    }
     names = listing->class_names;
     classes = listing->classes;
     for (const ListedImages* part : {&listing->train, &listing->test}) {

@@ -1,5 +1,6 @@
 #include "data/dataset.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -11,8 +12,8 @@
 namespace ridgeline {
 namespace {
 
-// No epoch has this number, so that held-out samples have a shuffle of their own.
-constexpr std::uint64_t kHoldOutEpoch = UINT64_MAX;
+// No epoch has these numbers, so that held-out samples and limits have shuffles of their own.
+constexpr std::uint64_t kHoldOutEpoch = UINT64_MAX, kLimitEpoch = UINT64_MAX - 1;
 
 Dataset empty_copy(const Dataset& data) {
   Dataset copy;
@@ -28,13 +29,24 @@ Dataset empty_copy(const Dataset& data) {
   return copy;
 }
 
-void reserve(Dataset& data, std::int64_t count) {
-  data.labels.reserve(static_cast<std::size_t>(count));
-  if (data.images != nullptr) {
-    data.image_numbers.reserve(static_cast<std::size_t>(count));
-  } else {
-    data.pixels.reserve(static_cast<std::size_t>(count) * data.sample_bytes());
+// The samples that have this mark.
+Dataset part_of(const Dataset& data, std::span<const char> marks, char mark) {
+  Dataset part = empty_copy(data);
+  const auto count = static_cast<std::size_t>(std::count(marks.begin(), marks.end(), mark));
+  part.labels.reserve(count);
+  part.image_numbers.reserve(data.images != nullptr ? count : 0);
+  part.pixels.reserve(data.images != nullptr ? 0 : count * data.sample_bytes());
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    if (marks[i] != mark) continue;
+    part.labels.push_back(data.labels[i]);
+    if (data.images != nullptr) {
+      part.image_numbers.push_back(data.image_numbers[i]);
+      continue;
+    }
+    const std::span<const std::uint8_t> sample = data.sample(static_cast<std::int64_t>(i));
+    part.pixels.insert(part.pixels.end(), sample.begin(), sample.end());
   }
+  return part;
 }
 
 }  // namespace
@@ -53,17 +65,31 @@ void shuffled_order(std::span<std::int32_t> order, std::uint64_t seed, std::uint
 }
 
 Dataset limit(Dataset data, std::int64_t count) {
-  if (count < 1 || count > data.count()) {
-    bad_input("{}: cannot take the first {} samples; the limit must lie between 1 and {}",
-              data.name, count, data.count());
+  if (count < 1)
+    bad_input("{}: cannot take {} samples; the limit must be at least 1", data.name, count);
+  if (count >= data.count()) return data;
+  std::vector<std::int32_t> order(data.labels.size());
+  shuffled_order(order, 0, kLimitEpoch);
+  // Each class places its samples evenly between 0 and 1; the first `count` of all are taken.
+  std::vector<double> sizes(static_cast<std::size_t>(data.classes)), ranks(sizes);
+  for (const std::int32_t label : data.labels) sizes[static_cast<std::size_t>(label)] += 1.0;
+  std::vector<std::pair<double, std::size_t>> places;
+  for (const std::int32_t sample : order) {
+    const auto label = static_cast<std::size_t>(data.labels[static_cast<std::size_t>(sample)]);
+    places.emplace_back((ranks[label] + 0.5) / sizes[label], static_cast<std::size_t>(sample));
+    ranks[label] += 1.0;
   }
-  data.labels.resize(static_cast<std::size_t>(count));
-  if (data.images != nullptr) {
-    data.image_numbers.resize(static_cast<std::size_t>(count));
-  } else {
-    data.pixels.resize(static_cast<std::size_t>(count) * data.sample_bytes());
-  }
-  return data;
+  std::stable_sort(places.begin(), places.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<char> taken(data.labels.size(), 0);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) taken[places[i].second] = 1;
+  return part_of(data, taken, 1);
+}
+
+std::string limit_note(const Dataset& data, std::int64_t count) {
+  if (count <= data.count()) return {};
+  return fmt::format("note: --limit {}: the data has {} samples; all of them are taken", count,
+                     count_text(data.count()));
 }
 
 Split hold_out(const Dataset& data, std::int64_t count, std::uint64_t seed) {
@@ -77,20 +103,7 @@ Split hold_out(const Dataset& data, std::int64_t count, std::uint64_t seed) {
   for (std::int64_t i = 0; i < count; ++i) {
     held[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])] = 1;
   }
-  Split split{empty_copy(data), empty_copy(data)};
-  reserve(split.train, data.count() - count);
-  reserve(split.test, count);
-  for (std::size_t i = 0; i < held.size(); ++i) {
-    Dataset& part = held[i] != 0 ? split.test : split.train;
-    part.labels.push_back(data.labels[i]);
-    if (data.images != nullptr) {
-      part.image_numbers.push_back(data.image_numbers[i]);
-      continue;
-    }
-    const std::span<const std::uint8_t> sample = data.sample(static_cast<std::int64_t>(i));
-    part.pixels.insert(part.pixels.end(), sample.begin(), sample.end());
-  }
-  return split;
+  return {part_of(data, held, 0), part_of(data, held, 1)};
 }
 
 Split hold_out_fraction(const Dataset& data, double fraction, std::uint64_t seed) {

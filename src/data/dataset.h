@@ -45,15 +45,20 @@ struct Dataset {
 // A dataset that comes without a test part leaves `test` empty.
 struct Split {
   Dataset train, test;
+  std::vector<std::string> skipped = {};  // image files that are of no use here
 };
 
 // Puts 0, 1, 2, ... into `order` and shuffles it (Fisher-Yates). A pure function of the size, the
 // seed and the epoch.
 void shuffled_order(std::span<std::int32_t> order, std::uint64_t seed, std::uint64_t epoch);
 
-// The first `count` samples in the order of the file. Fewer than one or more than there are is a
-// bad_input Error.
+// A random sample of `count`, the same every time, in the order of the file. Each class keeps its
+// share of the samples as nearly as whole numbers allow. All samples where there are no more than
+// that; fewer than one is a bad_input Error.
 [[nodiscard]] Dataset limit(Dataset data, std::int64_t count);
+
+// Says that there are fewer samples than `count`, or nothing.
+[[nodiscard]] std::string limit_note(const Dataset& data, std::int64_t count);
 
 // Takes `count` samples out of `data`: those that a shuffle with `seed` puts first. Both parts keep
 // the order of the file; the samples taken out are the `test` part. Bad_input unless each part

@@ -70,13 +70,14 @@ class Inflater {
   }
 
  private:
-  // gzip ends with the size modulo 2^32: a hint, not trusted beyond what deflate can reach
-  // (1032:1).
+  // gzip ends with the size modulo 2^32: a hint, not trusted far beyond what images reach. Where
+  // more comes out, the room grows with it.
   static std::size_t expected_size(const Bytes& packed) {
     if (packed.size() < 18) return 64;
     std::size_t hint = 0;
     for (std::size_t i = 1; i <= 4; ++i) hint = hint << 8 | packed[packed.size() - i];
-    return std::clamp<std::size_t>(hint, 64, packed.size() * 1032);
+    constexpr std::size_t kUsualRatio = 16;
+    return std::clamp<std::size_t>(hint, 64, packed.size() * kUsualRatio);
   }
 
   void one_member(const Bytes& packed, std::size_t& taken, Bytes& plain, std::size_t& written) {

@@ -3,12 +3,16 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "data/file.h"
 
 namespace ridgeline {
@@ -28,6 +32,15 @@ bool is_image_name(const fs::path& name) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
+// Images that other programs read and this one does not.
+bool is_foreign_image(const fs::path& name) {
+  static constexpr std::array<std::string_view, 13> kEndings = {
+      ".webp", ".bmp",  ".gif", ".tif", ".tiff", ".avif", ".heic",
+      ".heif", ".jfif", ".jp2", ".jxl", ".pgm",  ".ppm"};
+  return std::find(kEndings.begin(), kEndings.end(), lower_case(name.extension().string())) !=
+         kEndings.end();
+}
+
 bool is_hidden(const fs::path& name) { return name.string().starts_with('.'); }
 
 // A folder's entries by kind, each sorted by name. Links count as what they lead to.
@@ -36,6 +49,7 @@ struct Entries {
 };
 
 constexpr const char* kUnreadable = "unreadable";  // a kind of problem
+constexpr const char* kTinyImageNet = "Tiny-ImageNet";
 
 struct Identity {
   dev_t device;
@@ -61,8 +75,11 @@ class Lister {
         problem("symbolic link", relative / name, "leads back to itself");
       } else if (is_image_name(name)) {
         found.images.push_back(name);
+      } else if (is_foreign_image(name)) {
+        skipped_.insert((folder / name).string());
       }
     }
+    listing_.skipped.assign(skipped_.begin(), skipped_.end());
     if (error) problem(kUnreadable, relative, error.message());
     return found;
   }
@@ -104,6 +121,7 @@ class Lister {
   }
 
   ImageListing& listing_;
+  std::set<std::string> skipped_;  // a folder may be listed more than once
 };
 
 bool is_there(const fs::path& path) {
@@ -174,7 +192,7 @@ void list_named_files(ImageListing& listing, const fs::path& relative,
   }
   for (auto& [name, files] : classes) {
     add(listing.train, std::move(files), static_cast<std::int32_t>(listing.class_names.size()));
-    listing.class_names.push_back(name);
+    listing.class_names.push_back(valid_utf8(name));
   }
   listing.layout = "files named by class";
 }
@@ -220,15 +238,9 @@ void list_labels_csv(ImageListing& listing, Lister& lister) {
   }
 }
 
-void list_tiny_imagenet(ImageListing& listing, Lister& lister) {
-  listing.layout = "Tiny-ImageNet";
-  listing.usual_size = {64, 64};
-  const std::vector<std::string> ids = lister.entries("train").folders;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    std::vector<std::string> files = lister.below(fs::path("train") / ids[i]);
-    if (files.empty()) lister.problem("empty class", fs::path("train") / ids[i], "no images");
-    add(listing.train, std::move(files), static_cast<std::int32_t>(i));
-  }
+// The labels of val/images/, one line for each file.
+void list_annotated(ImageListing& listing, Lister& lister, const std::vector<std::string>& ids) {
+  const std::vector<std::string> images = lister.entries("val/images").images;
   std::int64_t number = 0;
   for (const std::string& line : lines_of(listing.root / "val/val_annotations.txt")) {
     ++number;
@@ -238,14 +250,63 @@ void list_tiny_imagenet(ImageListing& listing, Lister& lister) {
       lister.problem("label", where, fmt::format("'{}' is not FILE<tab>CLASS", line));
       continue;
     }
+    const std::string file = line.substr(0, tab);
     const std::string id = line.substr(tab + 1, line.find('\t', tab + 1) - tab - 1);
     const std::optional<std::int32_t> label = label_of(ids, id);
     if (!label) {
       lister.problem("label", where, fmt::format("class '{}' has no folder in train", id));
-      continue;
+    } else if (!std::binary_search(images.begin(), images.end(), file)) {
+      lister.problem("label", where, fmt::format("names '{}', which is not in val/images", file));
+    } else {
+      listing.test.files.push_back((fs::path("val/images") / file).string());
+      listing.test.labels.push_back(*label);
     }
-    listing.test.files.push_back((fs::path("val/images") / line.substr(0, tab)).string());
-    listing.test.labels.push_back(*label);
+  }
+}
+
+// The test part beside train/: the first of these folders that has classes.
+void list_test_part(ImageListing& listing, Lister& lister, const std::vector<std::string>& ids) {
+  for (const char* part : {"val", "valid", "test"}) {
+    if (!is_folder(listing.root / part)) continue;
+    const std::vector<std::string> folders = lister.entries(part).folders;
+    if (folders.empty()) continue;
+    for (const std::string& name : folders) {
+      const std::optional<std::int32_t> label = label_of(ids, name);
+      std::vector<std::string> files = lister.below(fs::path(part) / name);
+      if (label) {
+        add(listing.test, std::move(files), *label);
+      } else if (listing.layout != kTinyImageNet || name != "images") {  // where they were before
+        lister.problem("label", fs::path(part) / name, "is a class that train does not have");
+      }
+    }
+    return;
+  }
+}
+
+bool is_tiny_imagenet(const fs::path& root) {
+  return is_there(root / "val/val_annotations.txt") ||
+         (is_there(root / "words.txt") && is_there(root / "wnids.txt"));
+}
+
+// As published, the test images are in val/images/; many people move them to val/CLASS/ and leave
+// the annotations where they were.
+void list_tiny_imagenet(ImageListing& listing, Lister& lister) {
+  listing.layout = kTinyImageNet;
+  listing.usual_size = {64, 64};
+  const std::vector<std::string> ids = lister.entries("train").folders;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::vector<std::string> files = lister.below(fs::path("train") / ids[i]);
+    if (files.empty()) lister.problem("empty class", fs::path("train") / ids[i], "no images");
+    add(listing.train, std::move(files), static_cast<std::int32_t>(i));
+  }
+  const std::vector<std::string> parts = lister.entries("val").folders;
+  const bool moved = std::any_of(parts.begin(), parts.end(), [&](const std::string& name) {
+    return label_of(ids, name).has_value();
+  });
+  if (moved || !is_there(listing.root / "val/val_annotations.txt")) {
+    list_test_part(listing, lister, ids);
+  } else {
+    list_annotated(listing, lister, ids);
   }
   std::map<std::string, std::string> words;
   if (is_there(listing.root / "words.txt")) {
@@ -256,7 +317,7 @@ void list_tiny_imagenet(ImageListing& listing, Lister& lister) {
   }
   for (const std::string& id : ids) {
     const auto word = words.find(id);
-    listing.class_names.push_back(word != words.end() ? word->second : id);
+    listing.class_names.push_back(valid_utf8(word != words.end() ? word->second : id));
   }
 }
 
@@ -269,29 +330,40 @@ void list_class_folders(ImageListing& listing, Lister& lister, const fs::path& r
       lister.problem("empty class", relative / name, "holds no .jpg, .jpeg or .png file");
     }
     add(listing.train, std::move(files), static_cast<std::int32_t>(listing.class_names.size()));
-    listing.class_names.push_back(name);
+    listing.class_names.push_back(valid_utf8(name));
   }
 }
 
-// The test part beside train/: the first of these folders that has classes.
-void list_test_part(ImageListing& listing, Lister& lister) {
-  for (const char* part : {"val", "valid", "test"}) {
-    if (!is_folder(listing.root / part)) continue;
-    const std::vector<std::string> folders = lister.entries(part).folders;
-    if (folders.empty()) continue;
-    for (const std::string& name : folders) {
-      const std::optional<std::int32_t> label = label_of(listing.class_names, name);
-      if (!label) {
-        lister.problem("label", fs::path(part) / name, "is a class that train does not have");
-        continue;
-      }
-      add(listing.test, lister.below(fs::path(part) / name), *label);
-    }
-    return;
+// A folder of data sets is no data set whose classes are these.
+void refuse_folder_of_data(const fs::path& root, const std::vector<std::string>& folders) {
+  for (const std::string& name : folders) {
+    if (!is_folder(root / name / "train")) continue;
+    bad_input(
+        "{}: is no folder of classes: '{}' in it has a 'train' folder of its own; give the data "
+        "set's own folder, {}",
+        root.string(), name, (root / name).string());
   }
+}
+
+// Where the only class has folders of its own, those are likely the classes.
+std::string suggested_folder(const ImageListing& listing) {
+  ImageListing above;
+  above.root = listing.root;
+  const std::vector<std::string> folders = Lister(above).entries("").folders;
+  if (folders.size() != 1) return {};
+  const fs::path only = listing.root / folders[0];
+  return Lister(above).entries(folders[0]).folders.size() < 2
+             ? std::string()
+             : fmt::format("; did you mean {}?", only.string());
 }
 
 }  // namespace
+
+std::string skipped_text(const std::vector<std::string>& files) {
+  if (files.empty()) return {};
+  return fmt::format("{} image file{} passed over, neither JPEG nor PNG: {}", files.size(),
+                     files.size() == 1 ? " is" : "s are", listed(files));
+}
 
 std::optional<ImageListing> list_images(const fs::path& root) {
   ImageListing listing;
@@ -302,7 +374,7 @@ std::optional<ImageListing> list_images(const fs::path& root) {
     return listing;
   }
   const bool parts = is_folder(root / "train");
-  if (parts && is_there(root / "val/val_annotations.txt")) {
+  if (parts && is_tiny_imagenet(root)) {
     list_tiny_imagenet(listing, lister);
   } else {
     const fs::path part = parts ? "train" : "";
@@ -310,8 +382,9 @@ std::optional<ImageListing> list_images(const fs::path& root) {
     if (named_by_class(entries.images) && entries.folders.empty()) {
       list_named_files(listing, part, entries.images);
     } else if (!entries.folders.empty() && (parts || entries.images.empty())) {
+      if (!parts) refuse_folder_of_data(root, entries.folders);
       list_class_folders(listing, lister, part, entries.folders);
-      if (parts) list_test_part(listing, lister);
+      if (parts) list_test_part(listing, lister, entries.folders);
     } else if (listing.problems.empty()) {
       return std::nullopt;
     }
@@ -330,8 +403,9 @@ Split listed_datasets(const ImageListing& listing, FrameSize size) {
   }
   const bool all_empty = listing.train.files.empty();
   if (all_empty) {
-    bad_input("{}: none of its {} folders holds a .jpg, .jpeg or .png file", listing.root.string(),
-              listing.class_names.size());
+    bad_input("{}: none of its {} folders holds a .jpg, .jpeg or .png file{}",
+              listing.root.string(), listing.class_names.size(),
+              listing.skipped.empty() ? "" : "; " + skipped_text(listing.skipped));
   }
   if (!listing.problems.empty()) {
     const DataProblem& first = listing.problems.front();
@@ -343,9 +417,10 @@ Split listed_datasets(const ImageListing& listing, FrameSize size) {
               listing.root.string());
   }
   if (listing.classes < 2) {
-    bad_input("{}: holds one class only{}; a folder for each of two or more classes was expected",
+    bad_input("{}: holds one class only{}; a folder for each of two or more classes was expected{}",
               listing.root.string(),
-              listing.class_names.empty() ? "" : ", '" + listing.class_names[0] + "'");
+              listing.class_names.empty() ? "" : ", '" + listing.class_names[0] + "'",
+              suggested_folder(listing));
   }
   const auto dataset = [&](const ListedImages& part) {
     Dataset data;
@@ -361,7 +436,7 @@ Split listed_datasets(const ImageListing& listing, FrameSize size) {
     data.photos = true;
     return data;
   };
-  return {dataset(listing.train), dataset(listing.test)};
+  return {dataset(listing.train), dataset(listing.test), listing.skipped};
 }
 
 }  // namespace ridgeline

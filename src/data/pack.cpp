@@ -16,6 +16,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/pack_format.h"
 
 namespace ridgeline {
@@ -101,9 +102,9 @@ std::string take_text(std::span<const std::uint8_t>& rest, const std::string& na
   const auto length = format::get<std::uint32_t>(rest, 0);
   rest = rest.subspan(4);
   if (length > rest.size()) refuse();
-  std::string text(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
+  const std::string text(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
   rest = rest.subspan(length);
-  return text;
+  return valid_utf8(text);
 }
 
 void check_header(std::span<const std::uint8_t> file, const std::string& name) {

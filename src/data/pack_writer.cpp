@@ -4,6 +4,7 @@
 #include "base/durable_file.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "data/pack.h"
 #include "data/pack_format.h"
 #include "data/sample_reader.h"
@@ -30,6 +31,9 @@ class PackWriter {
     add_part(data_.test);
     summary_.test_count = count_ - summary_.train_count;
     if (summary_.train_count == 0) bad_input("no training image is left for the pack");
+    if (summary_.test_count == 0 && !data_.test.empty()) {
+      bad_input("no test image is left for the pack: {}", listed(summary_.skipped, "\n  "));
+    }
     const std::uint64_t index_offset = size_;
     add_names();
     write(index_);

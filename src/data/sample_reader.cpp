@@ -73,6 +73,38 @@ std::vector<BrokenImage> SampleReader::broken() const {
 
 bool needs_reader(const Dataset& data, bool crop) { return data.images != nullptr || crop; }
 
+void check_readable(const Dataset& data) {
+  if (data.empty() || data.images == nullptr) return;
+  std::vector<std::uint8_t> pixels(data.sample_bytes());
+  (void)SampleReader(data, {}).read({}, pixels);
+}
+
+SmallImages small_images(const Dataset& data) {
+  constexpr std::int64_t kSeen = 64;
+  SmallImages found;
+  if (data.images == nullptr) return found;
+  ImageDecoder decoder;
+  std::vector<std::uint8_t> bytes;
+  for (std::int64_t i = 0; i < std::min(kSeen, data.count()); ++i) {
+    const std::int64_t sample = i * data.count() / std::min(kSeen, data.count());
+    const std::int32_t number = data.image_numbers[static_cast<std::size_t>(sample)];
+    try {
+      const StoredImage image = data.images->fetch(number, bytes);
+      FrameSize size{image.height, image.width};
+      if (!image.decoded) {
+        const ImageHeader header = decoder.open(image.bytes, data.images->name(number));
+        size = {header.height, header.width};
+      }
+      ++found.seen;
+      if (size.height >= data.height && size.width >= data.width) continue;
+      if (found.small++ == 0) found.first = size;
+    } catch (const Error&) {
+      continue;  // told where it is decoded
+    }
+  }
+  return found;
+}
+
 Dataset in_memory(const Dataset& data, int workers) {
   if (data.images == nullptr) return data;
   Dataset whole = data;

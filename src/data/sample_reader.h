@@ -68,6 +68,16 @@ class SampleReader {
 // Whether samples must pass through a SampleReader: images decoded on demand, cropped or resized.
 [[nodiscard]] bool needs_reader(const Dataset& data, bool crop);
 
+// Bad_input unless an image can be decoded. An evaluation would find out too, after an epoch.
+void check_readable(const Dataset& data);
+
+// How many of some images, taken from all over the dataset, are smaller than its samples.
+struct SmallImages {
+  std::int64_t small = 0, seen = 0;
+  FrameSize first = {};  // of the small ones
+};
+[[nodiscard]] SmallImages small_images(const Dataset& data);
+
 // The samples as evaluation sees them, all in memory. For whole batches that stay on a device.
 [[nodiscard]] Dataset in_memory(const Dataset& data, int workers);
 

@@ -1,5 +1,4 @@
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,48 +6,13 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <limits>
 
 #include "base/error.h"
 #include "devices/device.h"
+#include "devices/free_memory.h"
 
 namespace ridgeline {
 namespace {
-
-constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
-
-// A number after a key in a file such as /proc/meminfo, in the file's unit; kNoLimit if absent.
-std::size_t number_after(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string word; file >> word;) {
-    if (!key.empty() && word != key) continue;
-    std::size_t number = 0;
-    if (!key.empty()) return file >> number ? number : kNoLimit;
-    return word == "max" ? kNoLimit : static_cast<std::size_t>(std::stoull(word));
-  }
-  return kNoLimit;
-}
-
-std::size_t free_in_system() {
-  const std::size_t kib = number_after("/proc/meminfo", "MemAvailable:");
-  return kib == kNoLimit ? kNoLimit : kib * 1024;
-}
-
-std::size_t free_in_cgroup() {
-  const std::size_t limit = number_after("/sys/fs/cgroup/memory.max", "");
-  const std::size_t used = number_after("/sys/fs/cgroup/memory.current", "");
-  if (limit == kNoLimit || used == kNoLimit) return kNoLimit;
-  return limit > used ? limit - used : 0;
-}
-
-std::size_t free_in_address_space() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kNoLimit;
-  const std::size_t pages = number_after("/proc/self/statm", "");
-  const std::size_t used =
-      pages == kNoLimit ? 0 : pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
-}
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -68,9 +32,7 @@ class CpuDevice final : public Device {
     if (precision == Precision::fp32) return {};
     return "the kernels of the cpu compute in fp32 only";
   }
-  [[nodiscard]] std::size_t available_memory() const override {
-    return std::min({free_in_system(), free_in_cgroup(), free_in_address_space()});
-  }
+  [[nodiscard]] std::size_t available_memory() const override { return free_host_memory(); }
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
     // One large page more than is kept: somewhere in it lies its boundary.

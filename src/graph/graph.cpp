@@ -30,9 +30,26 @@ std::string_view name_of(Role role) {
   return "?";
 }
 
+namespace {
+
+// Sizes are added and multiplied in 64 bits; a network of such tensors fits no machine.
+void check_size(const std::string& name, const Shape& shape) {
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+  std::int64_t elements = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (!__builtin_mul_overflow(elements, shape[axis], &elements) && elements <= kMostElements) {
+      continue;
+    }
+    bad_input("{}: a tensor of {} is larger than any memory", name, shape.text());
+  }
+}
+
+}  // namespace
+
 ValueId Graph::add_value(std::string name, TensorSpec spec, Role role) {
   ensure(is_persistent(role), "value {} needs a producer", name);
   ensure(find(name) == kNoValue, "two values named {}", name);
+  check_size(name, spec.shape);
   by_name_.emplace(name, static_cast<ValueId>(values_.size()));
   values_.push_back({.name = std::move(name), .spec = spec, .role = role});
   return static_cast<ValueId>(values_.size()) - 1;
@@ -74,6 +91,7 @@ std::vector<ValueId> Graph::add_node(OpKind kind, Attributes attributes,
       if (i > 0) base += '.' + std::to_string(i);
       made.name = unique_name(base);
     }
+    check_size(made.name, made.spec.shape);
     outputs.push_back(static_cast<ValueId>(values_.size()));
     by_name_.emplace(made.name, outputs.back());
     values_.push_back(std::move(made));

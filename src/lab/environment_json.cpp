@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "lab/environment.h"
 
@@ -90,7 +91,7 @@ Json lasting(const Environment& env) {
 std::string environment_json(const Environment& env) {
   Json document = lasting(env);
   document["available_bytes"] = env.available_bytes;
-  return document.dump(2) + '\n';
+  return json_document(document);
 }
 
 EnvironmentRecord environment_record(const Environment& env, const std::string& label) {
@@ -101,7 +102,7 @@ EnvironmentRecord environment_record(const Environment& env, const std::string& 
   std::vector<std::string> names;
   for (const GpuInfo& gpu : env.gpus) names.push_back(gpu.name);
   record.gpus = joined(names, "; ");
-  record.fingerprint = lasting(env).dump();
+  record.fingerprint = json_text(lasting(env));
   record.key = fmt::format("{:016x}", hash_of(record.fingerprint + '\n' + label));
   return record;
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json_text.h"
 
 namespace ridgeline {
 namespace {
@@ -79,7 +80,7 @@ NetworkRecord describe_network(const ModelConfig& model) {
   const Json description = {{"input", shape_json(graph.value(image).spec.shape)},
                             {"nodes", std::move(nodes)}};
   NetworkRecord record;
-  record.description = description.dump();
+  record.description = json_text(description);
   record.key = fmt::format("{:016x}", hash_of(record.description));
   return record;
 }

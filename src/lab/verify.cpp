@@ -15,7 +15,6 @@ namespace {
 struct Computed {
   std::vector<double> elements;
   std::size_t step = 0;  // of the plan
-  double largest = 0.0;  // element
 };
 using Expected = std::map<std::string, Computed>;
 
@@ -23,35 +22,20 @@ using Expected = std::map<std::string, Computed>;
 constexpr double kLossScale = 1024.0;
 constexpr double kLargestScaled = 0x1p14;  // of gradients; fp16 ends at 2^16
 
-double largest_of(std::span<const double> elements) {
-  double largest = 0.0;
-  for (const double element : elements) largest = std::max(largest, std::abs(element));
-  return largest;
+Size size_of(std::span<const double> elements) {
+  Size size;
+  double squares = 0.0;
+  for (const double element : elements) {
+    size.largest = std::max(size.largest, std::abs(element));
+    squares += element * element;
+  }
+  if (!elements.empty()) size.rms = std::sqrt(squares / static_cast<double>(elements.size()));
+  return std::isfinite(squares) ? size : Size{};
 }
 
-// What errors of a value are relative to, when its own largest element says little: the sums of a
-// batch norm may add up to zero but for rounding, as behind a norm and a convolution. They are held
-// against what they are sums of.
-double least_yardstick(const Graph& graph, const std::string& name, const Expected& expected) {
-  const Node* producer = &graph.node(graph.value(graph.find(name)).producer);
-  // Running statistics take their share of the batch's.
-  if (producer->kind == OpKind::bn_update_running) {
-    const NodeId statistics = graph.value(producer->inputs[2]).producer;
-    if (statistics != kNoNode) producer = &graph.node(statistics);
-  }
-  const Node& node = *producer;
-  const auto largest_input = [&]() -> double {
-    const auto found = expected.find(graph.value(node.inputs[0]).name);
-    return found == expected.end() ? 0.0 : found->second.largest;
-  };
-  if (node.kind == OpKind::bn_statistics) return largest_input();
-  if (node.kind == OpKind::bn_backward_reduce) {
-    const Shape& image = graph.value(node.inputs[0]).spec.shape;
-    const auto terms = static_cast<double>(image.elements() / std::max<std::int64_t>(image[1], 1));
-    return largest_input() * std::sqrt(terms);
-  }
-  return 0.0;
-}
+// Terms that a sum in f32 may have before its rounding errors, √n units of Σ|terms| as they add up
+// at random, reach the usual tolerance (1e-4) of a sum whose terms do not cancel.
+constexpr double kTermsWithinTolerance = 1e-4 / 0x1p-24;
 
 class Side {
  public:
@@ -67,7 +51,7 @@ class Side {
   [[nodiscard]] const Plan& plan() const { return runner_.session().plan(plan_); }
 
   // In fp16, as large as the gradients that are expected allow.
-  void set_loss_scale(const Expected& expected) {
+  void set_loss_scale(const Sizes& expected) {
     if (precision_ != Precision::fp16) return;
     double largest = 0.0;
     for (const Value& value : plan().graph->values()) {
@@ -157,6 +141,50 @@ bool within(const Deviation& deviation, double tolerance) {
 
 }  // namespace
 
+double least_yardstick(const Graph& graph, ValueId id, const Sizes& sizes) {
+  const Value& value = graph.value(id);
+  if (value.producer == kNoNode) return 0.0;
+  const Node* producer = &graph.node(value.producer);
+  // Running statistics take their share of the batch's.
+  if (producer->kind == OpKind::bn_update_running) {
+    const NodeId statistics = graph.value(producer->inputs[2]).producer;
+    if (statistics != kNoNode) producer = &graph.node(statistics);
+  }
+  const Node& node = *producer;
+  const auto size = [&](std::size_t input) {
+    const auto found = sizes.find(graph.value(node.inputs[input]).name);
+    return found == sizes.end() ? Size{} : found->second;
+  };
+  // Of a sum over all but the channels.
+  const auto root_of_terms = [&](std::size_t input) {
+    const Shape& shape = graph.value(node.inputs[input]).spec.shape;
+    const std::int64_t terms = shape.elements() / std::max<std::int64_t>(shape[1], 1);
+    return std::sqrt(static_cast<double>(terms));
+  };
+  // Narrower types have tolerances that leave room for it.
+  const bool narrow = graph.value(node.inputs[0]).spec.dtype != DType::f32;
+  const auto of_terms = [&](double term, std::size_t input) {
+    const double root = root_of_terms(input);
+    return term * root * (narrow ? 1.0 : std::max(1.0, root * root / kTermsWithinTolerance));
+  };
+  switch (node.kind) {
+    case OpKind::bn_statistics:
+      return size(0).largest;
+    case OpKind::bn_backward_reduce:
+      return size(0).largest * root_of_terms(0);
+    case OpKind::bias_backward:
+      return of_terms(size(0).rms, 0);
+    case OpKind::conv2d_backward_weights:
+    case OpKind::linear_backward_weights:
+      return of_terms(size(0).rms * size(1).rms, 1);
+    case OpKind::sgd:  // the velocity begins as the gradient
+      return value.role == Role::optimizer_state ? least_yardstick(graph, node.inputs[1], sizes)
+                                                 : 0.0;
+    default:
+      return 0.0;
+  }
+}
+
 Deviation deviation(std::span<const double> tested, std::span<const double> other,
                     double yardstick) {
   ensure(tested.size() == other.size(), "two values of different sizes are compared");
@@ -190,6 +218,16 @@ Deviation differing_share(std::span<const double> tested, std::span<const double
   return {worst, share, share};
 }
 
+std::optional<PlanRequest> unfused(const PlanRequest& request, Device& device) {
+  PlanRequest made = without_search(request, device);
+  auto& off = made.disabled_passes;
+  if (made.backend == "reference" || std::find(off.begin(), off.end(), "fusion") != off.end()) {
+    return std::nullopt;
+  }
+  off.emplace_back("fusion");
+  return made;
+}
+
 VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Device& device,
                           Device& against_device) {
   if (config.steps < 1) bad_input("steps {}: must be at least 1", config.steps);
@@ -199,16 +237,30 @@ VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Devic
   Side other(config, config.against, config.against_precision, data, against_device);
   const Graph &graph = *tested.plan().graph, &other_graph = *other.plan().graph;
 
+  // Fused kernels keep to themselves what their sums are made of.
+  std::optional<Side> sizing;
+  if (const auto request = unfused(config.against, against_device)) {
+    sizing.emplace(config, *request, config.against_precision, data, against_device);
+  }
+
   VerifyResult result;
   std::map<std::string, std::size_t> index;  // of the rows, by the value's name
   for (std::int64_t number = 0; number < config.steps; ++number) {
     Expected expected;
+    Sizes sizes;
     other.run(number, [&](const std::string& name, std::size_t s, std::vector<double>& elements) {
-      const double largest = largest_of(elements);
-      expected[name] = {std::move(elements), s, largest};
+      sizes[name] = size_of(elements);
+      expected[name] = {std::move(elements), s};
       return false;
     });
-    tested.set_loss_scale(expected);
+    tested.set_loss_scale(sizes);
+    if (sizing) {
+      sizing->set_loss_scale(sizes);
+      sizing->run(number, [&](const std::string& name, std::size_t, std::vector<double>& elements) {
+        sizes.try_emplace(name, size_of(elements));
+        return false;
+      });
+    }
     tested.run(number, [&](const std::string& name, std::size_t s, std::vector<double>& elements) {
       const auto found = expected.find(name);
       if (found == expected.end()) {
@@ -232,9 +284,10 @@ VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Devic
       VerifiedValue& row = result.values[entry->second];
       const DType dtype = graph.value(graph.find(name)).spec.dtype;
       const bool whole = dtype == DType::u8 || dtype == DType::i32;
-      const Deviation now = whole ? differing_share(elements, found->second.elements)
-                                  : deviation(elements, found->second.elements,
-                                              least_yardstick(other_graph, name, expected));
+      const Deviation now =
+          whole ? differing_share(elements, found->second.elements)
+                : deviation(elements, found->second.elements,
+                            least_yardstick(other_graph, other_graph.find(name), sizes));
       if (!(now.max_relative <= row.worst.max_relative)) {
         row.worst = now;
         row.worst_step = number + 1;

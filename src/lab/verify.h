@@ -2,6 +2,7 @@
 
 // Compares two backends value by value over the same training steps.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ struct VerifyConfig {
 };
 
 // How far a value of the tested plan is from the other's. Relative means relative to the largest
-// element of the other; where that is 0, any difference is infinite. For whole numbers (the
+// element of the other, or for sums that cancel to what their terms make without cancelling; where
+// that is 0, any difference is infinite. For whole numbers (the
 // positions of maxima) both relative errors are the share of elements that differ.
 struct Deviation {
   double max_absolute = 0.0, max_relative = 0.0;
@@ -36,6 +38,19 @@ struct Deviation {
                                   double yardstick = 0.0);
 [[nodiscard]] Deviation differing_share(std::span<const double> tested,
                                         std::span<const double> other);
+
+// How large a value's elements are.
+struct Size {
+  double largest = 0.0, rms = 0.0;
+};
+using Sizes = std::map<std::string, Size>;  // by the values' names
+
+// What errors of a value are relative to, when its own largest element says little. Sums may add up
+// to zero but for rounding: the statistics behind a norm and a convolution, the gradient of a bias
+// in front of a norm, of weights whose terms cancel. Rounding leaves in them what it leaves in a
+// sum of as many terms that do not cancel: they are held against the size of that, and against more
+// where there are so many terms that rounding alone exceeds the tolerance. 0 for all else.
+[[nodiscard]] double least_yardstick(const Graph& graph, ValueId id, const Sizes& sizes);
 
 struct VerifiedValue {
   std::string name, layer;
@@ -53,6 +68,10 @@ struct VerifyResult {
   std::optional<std::size_t> first_divergence;
   std::int64_t divergence_step = 0;
 };
+
+// The same backend with every value computed by itself, from which verify_steps() takes how large
+// values are that a fused kernel keeps to itself. Nothing where the backend fuses nothing.
+[[nodiscard]] std::optional<PlanRequest> unfused(const PlanRequest& request, Device& device);
 
 // Values are matched by name. REQUIRES: `data` has at least the batch's samples.
 [[nodiscard]] VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data,

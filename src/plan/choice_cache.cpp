@@ -6,6 +6,7 @@
 
 #include "base/durable_file.h"
 #include "base/error.h"
+#include "base/json_text.h"
 #include "plan/auto.h"
 
 namespace ridgeline {
@@ -77,7 +78,7 @@ void store_choice(const std::filesystem::path& file, const std::string& key,
   Json cache = read_cache(file);
   cache[key] = providers;
   try {
-    write_durably(file, cache.dump(1) + '\n');
+    write_durably(file, json_text(cache, 1) + '\n');
   } catch (const Error&) {
     // Without the cache the next run searches again.
   }

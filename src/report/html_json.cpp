@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json_text.h"
 #include "report/html.h"
 #include "report/plot/draw.h"
 
@@ -344,7 +345,7 @@ std::string page_json(const Document& document) {
                  {"generated", document.generated},
                  {"program", document.program},
                  {"sections", sections_json(document.sections, ids)}};
-  return inside_script(object.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return inside_script(json_text(object));
 }
 
 }  // namespace ridgeline::report

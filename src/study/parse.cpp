@@ -5,6 +5,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/toml_text.h"
 #include "study/entry.h"
 #include "study/read_part.h"
 #include "study/study.h"
@@ -116,7 +117,8 @@ Study parse_study(std::string_view text, const std::string& source) {
   try {
     document = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    bad_input("{}, line {}: {}", source, error.source().begin.line, error.description());
+    bad_input("{}, line {}: {}", source, error.source().begin.line,
+              toml_trouble(error.description()));
   }
   Study study;
   study.text = std::string(text);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "build_info.h"
 
 namespace ridgeline {
@@ -86,7 +87,8 @@ Json json_of(const TrainProgress& progress) {
           {"loss", progress.loss},
           {"still_unchanged", progress.still_unchanged},
           {"best", progress.best ? Json{{"epoch", progress.best->epoch},
-                                        {"accuracy", progress.best->accuracy}}
+                                        {"accuracy", progress.best->accuracy},
+                                        {"loss", progress.best->loss}}
                                  : Json(nullptr)},
           {"untested", progress.untested ? json_of(*progress.untested) : Json(nullptr)},
           {"first_step_seconds", result.first_step_seconds},
@@ -120,7 +122,8 @@ TrainProgress read_progress(const Json& json) {
   progress.loss = json.at("loss").get<double>();
   progress.still_unchanged = json.at("still_unchanged").get<bool>();
   if (const Json& best = json.at("best"); !best.is_null()) {
-    progress.best = {best.at("epoch").get<std::int64_t>(), best.at("accuracy").get<double>()};
+    progress.best = {best.at("epoch").get<std::int64_t>(), best.at("accuracy").get<double>(),
+                     best.value("loss", 0.0)};
   }
   if (const Json untested = json.value("untested", Json(nullptr)); !untested.is_null()) {
     progress.untested = read_epoch(untested);
@@ -175,7 +178,7 @@ std::string checkpoint_text(const Checkpoint& checkpoint) {
                          {"choices", checkpoint.choices},
                          {"library_choices", checkpoint.library_choices},
                          {"kernels", checkpoint.kernels}};
-  return document.dump(1) + '\n';
+  return json_text(document, 1) + '\n';
 }
 
 Checkpoint parse_checkpoint(const std::string& text, const std::string& where) {

@@ -103,6 +103,11 @@ void InferenceRunner::write_batch(std::span<const std::uint8_t> pixels) {
   session_.write(kImages, std::as_bytes(pixels));
 }
 
+void InferenceRunner::write_tensor(std::span<const float> input) {
+  session_.write(kImages, std::as_bytes(input));
+  session_.device().synchronize();
+}
+
 void InferenceRunner::run() { session_.run(plan_); }
 
 std::vector<double> InferenceRunner::logits() const { return session_.read_value(plan_, logits_); }

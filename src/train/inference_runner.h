@@ -41,6 +41,8 @@ class InferenceRunner {
 
   // Hands over the pixels of up to a batch of images; rows that are missing stay as they were.
   void write_batch(std::span<const std::uint8_t> pixels);
+  // The same with the network's input itself. REQUIRES: the spec said `tensor_input`, in f32.
+  void write_tensor(std::span<const float> input);
   // Queued, where the device queues.
   void run();
   // Of the images of the last run, row by row; waits for the device.

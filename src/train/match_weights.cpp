@@ -1,6 +1,7 @@
 #include "train/match_weights.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -66,27 +67,52 @@ bool fits(const std::vector<Parameter>& parameters, const TensorsByName& tensors
   });
 }
 
-std::string hint(const TensorsByName& tensors, const std::string& asked) {
-  std::vector<std::string_view> names;
+std::vector<std::string> models_that_fit(const TensorsByName& tensors) {
+  std::vector<std::string> names;
   for (const ModelInfo& model : all_models()) {
-    if (model.name == asked) continue;
     if (fits(zoo_parameters(model, 3, 224), tensors) ||
         fits(zoo_parameters(model, 1, 28), tensors)) {
-      names.push_back(model.name);
+      names.emplace_back(model.name);
     }
   }
+  return names;
+}
+
+std::string hint(const TensorsByName& tensors, const std::string& asked) {
+  std::vector<std::string> names = models_that_fit(tensors);
+  std::erase(names, asked);
   if (names.empty()) return {};
   return fmt::format("\nThese weights belong to {}", joined(names, " or "));
 }
 
 }  // namespace
 
+std::vector<std::string> models_that_fit(const WeightFile& file) {
+  return models_that_fit(tensors_by_name(file));
+}
+
+void check_finite(const WeightFile& file) {
+  for (const WeightTensor& tensor : file.tensors) {
+    if (!is_real(tensor.type)) continue;
+    const std::vector<float> values = tensor.to_float();
+    const auto wrong = std::count_if(values.begin(), values.end(),
+                                     [](float value) { return !std::isfinite(value); });
+    if (wrong == 0) continue;
+    bad_input(
+        "{}: '{}' holds {} of {} values that are not finite: the training that made it failed",
+        file.path.string(), tensor.name, wrong, values.size());
+  }
+}
+
 bool is_batch_counter(std::string_view name) {
-  return name == "num_batches_tracked" || name.ends_with(".num_batches_tracked");
+  return name == "n_averaged" || name == "num_batches_tracked" ||
+         name.ends_with(".num_batches_tracked");
 }
 
 std::string modern_name(std::string_view name) {
-  while (name.starts_with("module.")) name.remove_prefix(7);
+  for (const std::string_view wrapper : {"module.", "_orig_mod.", "module."}) {
+    while (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
+  }
   std::string modern(name);
   const std::size_t layer = modern.find("denselayer");
   if (layer == std::string::npos) return modern;
@@ -120,8 +146,8 @@ WeightMatch match_weights(std::span<const Parameter> parameters, const WeightFil
   std::size_t count = 0;
   const auto trouble = [&](const char* what, const std::string& name, std::string there,
                            std::string here) {
+    if (++count > kMostListed) return;
     troubles.add_row({what, name, std::move(there), std::move(here)});
-    ++count;
   };
   std::size_t used = 0;
   for (const Parameter& parameter : parameters) {
@@ -153,8 +179,10 @@ WeightMatch match_weights(std::span<const Parameter> parameters, const WeightFil
     }
   }
   if (count > 0) {
-    bad_input("{}: the weights do not fit {}; nothing was loaded\n{}{}", file.path.string(),
-              options.model, troubles.text(), hint(tensors, options.model));
+    const std::string more =
+        count > kMostListed ? fmt::format("and {} more\n", count - kMostListed) : std::string();
+    bad_input("{}: the weights do not fit {}; nothing was loaded\n{}{}{}", file.path.string(),
+              options.model, troubles.text(), more, hint(tensors, options.model));
   }
   return match;
 }

@@ -30,19 +30,28 @@ struct WeightMatch {
   std::vector<std::string> kept;
 };
 
-// All that is missing, unexpected or of another shape stands in one bad_input Error, with a word on
-// the model that the weights seem to belong to. Counters of batches are ignored.
+// What is missing, unexpected or of another shape stands in one bad_input Error, ten lines of it
+// and a count, with a word on the model that the weights seem to belong to. Counters of batches are
+// ignored.
 [[nodiscard]] WeightMatch match_weights(std::span<const Parameter> parameters,
                                         const WeightFile& file, const MatchOptions& options);
 
-// The name that a parameter has today: without "module." in front, and DenseNet's
+// The models of the zoo whose parameters the file has, but for the number of classes.
+[[nodiscard]] std::vector<std::string> models_that_fit(const WeightFile& file);
+
+// Bad_input naming a tensor with NaN or infinity in it.
+void check_finite(const WeightFile& file);
+
+// The name that a parameter has today: without the "module." and "_orig_mod." of PyTorch's wrappers
+// in front, and DenseNet's
 // "denselayer1.norm.1.weight" as "denselayer1.norm1.weight".
 [[nodiscard]] std::string modern_name(std::string_view name);
 
 // The layer of the last weight in the list: "fc".
 [[nodiscard]] std::string head_layer(std::span<const Parameter> parameters);
 
-// "bn1.num_batches_tracked": PyTorch counts batches there; nothing here needs it.
+// "bn1.num_batches_tracked", and "n_averaged" of averaged weights: PyTorch counts there; nothing
+// here needs it.
 [[nodiscard]] bool is_batch_counter(std::string_view name);
 
 }  // namespace ridgeline

@@ -61,7 +61,8 @@ double majority_share(std::span<const std::int32_t> labels, std::int64_t classes
 bool at_chance(double accuracy, double chance, std::int64_t samples) {
   const double deviation =
       std::sqrt(chance * (1.0 - chance) / static_cast<double>(std::max<std::int64_t>(samples, 1)));
-  return accuracy <= chance + 3.0 * deviation;
+  const double limit = chance + 3.0 * deviation;
+  return limit < 1.0 && accuracy <= limit;
 }
 
 }  // namespace ridgeline

@@ -20,13 +20,21 @@ constexpr std::size_t kMostItems = std::size_t{1} << 22;  // in all lists, tuple
 constexpr std::size_t kLongestCall = 16;                  // arguments
 
 // What a pickle may ask for.
-enum class Callable : std::int64_t { tensor, parameter, parameter_class, ordered_dict, storage };
+enum class Callable : std::int64_t {
+  tensor,
+  parameter,
+  parameter_class,
+  ordered_dict,
+  storage,
+  name_space
+};
 
 struct KnownName {
   std::string_view module, name;
   Callable callable;
 };
-constexpr std::array<KnownName, 15> kKnownNames = {{
+constexpr std::array<KnownName, 16> kKnownNames = {{
+    {"argparse", "Namespace", Callable::name_space},
     {"torch._utils", "_rebuild_tensor_v2", Callable::tensor},
     {"torch._utils", "_rebuild_tensor", Callable::tensor},
     {"torch._utils", "_rebuild_parameter", Callable::parameter},
@@ -216,7 +224,8 @@ class Reader {
     const PickleValue &f = pickle_.values[function], &a = pickle_.values[arguments];
     if (f.kind != Kind::global || a.kind != Kind::tuple) wrong("a call of what is no function");
     const auto callable = static_cast<Callable>(f.integer);
-    if (as_class != (callable == Callable::parameter_class)) {
+    const bool is_class = callable == Callable::parameter_class || callable == Callable::name_space;
+    if (as_class != is_class) {
       if (callable != Callable::ordered_dict) refuse(fmt::format("a call of {}", f.text));
     }
     if (a.items.size() > kLongestCall) wrong("{} with {} arguments", f.text, a.items.size());
@@ -235,6 +244,9 @@ class Reader {
         return;
       case Callable::ordered_dict:
         push_ordered_dict(a.items);
+        return;
+      case Callable::name_space:  // options of a training script; no tensors are looked for in it
+        push_new({.kind = Kind::dict});
         return;
       case Callable::storage:
         refuse(fmt::format("a call of torch.{}", f.text));

@@ -17,25 +17,30 @@ namespace {
 // Blocks of random numbers below which more threads gain nothing.
 constexpr std::int64_t kLeastBlocks = 4096;
 
-// What all steps share: pixels to logits.
-StepGraph network_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
+// Pixels, normalised; or a tensor that is so already.
+ValueId network_input(Graph& graph, const StepSpec& spec, bool training) {
   const ModelConfig& model = spec.model;
-  StepGraph step;
-  Graph& graph = step.graph;
+  const Shape shape{spec.batch, model.channels, model.height, model.width};
+  if (spec.tensor_input) return graph.add_value(kImages, {shape, spec.dtype}, Role::input);
   const auto channels = static_cast<std::size_t>(model.channels);
   NormalizeAttributes normalize{
       .mean = spec.mean.empty() ? std::vector<double>(channels, 0.0) : spec.mean,
       .deviation = spec.deviation.empty() ? std::vector<double>(channels, 1.0) : spec.deviation,
       .flip = spec.flip && training};
   normalize.dtype = spec.dtype;
-  std::vector<ValueId> inputs = {graph.add_value(
-      kImages, {Shape{spec.batch, model.channels, model.height, model.width}, DType::u8},
-      Role::input)};
+  std::vector<ValueId> inputs = {graph.add_value(kImages, {shape, DType::u8}, Role::input)};
   if (normalize.flip) {
     inputs.push_back(graph.add_value(kSamples, {Shape{spec.batch}, DType::i32}, Role::input));
   }
-  const ValueId image =
-      graph.add_node(OpKind::normalize, std::move(normalize), inputs, "input", Phase::input)[0];
+  return graph.add_node(OpKind::normalize, std::move(normalize), inputs, "input", Phase::input)[0];
+}
+
+// What all steps share: the input to logits.
+StepGraph network_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
+  const ModelConfig& model = spec.model;
+  StepGraph step;
+  Graph& graph = step.graph;
+  const ValueId image = network_input(graph, spec, training);
   NetworkBuilder builder(graph, training, model.init, spec.dtype,
                          training ? spec.freeze : std::vector<std::string>());
   step.logits = build(builder, image);

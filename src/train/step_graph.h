@@ -40,6 +40,8 @@ struct StepSpec {
   Precision precision = Precision::fp32;
   // Inference alone: batch norms go into the convolutions before them, where they can.
   bool fold_norms = true;
+  // The input is a tensor of `dtype` that the network takes as it is, instead of pixels.
+  bool tensor_input = false;
 };
 
 struct StepGraph {

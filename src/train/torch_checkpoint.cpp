@@ -84,7 +84,7 @@ class TensorReader {
 
   [[nodiscard]] const PickleValue* wrapped(const PickleValue& dict) const {
     if (dict.kind != Kind::dict) return nullptr;
-    for (const char* key : {"state_dict", "model"}) {
+    for (const char* key : {"state_dict", "model_state_dict", "model", "net"}) {
       for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
         const PickleValue &name = at(dict.items[i]), &value = at(dict.items[i + 1]);
         if (name.kind == Kind::text && name.text == key && value.kind == Kind::dict) return &value;

@@ -15,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double kHighestAdvised = 0.1;  // learning rate after a loss that is no number
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -26,8 +28,8 @@ void check_share(const char* what, double value) {
 }
 
 void check_amount(const char* what, double value) {
-  if (!(value >= 0.0 && std::isfinite(value)))
-    bad_input("{} {}: must not be negative", what, value);
+  if (!std::isfinite(value)) bad_input("{} {}: must be a finite number", what, value);
+  if (value < 0.0) bad_input("{} {}: must not be negative", what, value);
 }
 
 void check_optimizer(const OptimizerAttributes& optimizer) {
@@ -70,6 +72,9 @@ Batch first_rows(const Dataset& data, std::span<const std::int32_t> numbers, std
   batch.rows = rows;
   return batch;
 }
+
+// Whatever the sign of the NaN.
+std::string loss_text(double loss) { return std::isnan(loss) ? "nan" : fmt::format("{}", loss); }
 
 std::string percent(double share) { return fmt::format("{:.2f}%", 100.0 * share); }
 
@@ -490,8 +495,9 @@ class Trainer::Run {
 
   [[nodiscard]] std::string likely_cause() const {
     return fmt::format(
-        "The last finite loss was {:.6g}; the learning rate {} is likely too high: try {}",
-        progress_.loss, config_.learning_rate, config_.learning_rate / 10.0);
+        "The last finite loss was {:.6g}; the learning rate {} is likely too high: try {:.3g}",
+        progress_.loss, config_.learning_rate,
+        std::min(config_.learning_rate / 10.0, kHighestAdvised));
   }
 
   [[noreturn]] void stop_for_loss(double loss, std::int64_t epoch) {
@@ -499,16 +505,16 @@ class Trainer::Run {
                                   ? fmt::format("iteration {}", result_.steps)
                                   : fmt::format("step {} (epoch {})", result_.steps, epoch + 1);
     observer_.on_alarm({.name = "loss is not a number",
-                        .evidence = fmt::format("the loss is {} at {}", loss, where),
+                        .evidence = fmt::format("the loss is {} at {}", loss_text(loss), where),
                         .epoch = epoch + 1,
                         .fatal = true});
     if (result_.steps == 1) {
       fail(
           "the loss is {} at {}, before any update: the initial weights or the normalised input "
           "are not finite or far too large; check the normalisation and the initialisation",
-          loss, where);
+          loss_text(loss), where);
     }
-    fail("the loss is {} at {}. {}", loss, where, likely_cause());
+    fail("the loss is {} at {}. {}", loss_text(loss), where, likely_cause());
   }
 
   void finish(EpochResult epoch) {
@@ -558,9 +564,9 @@ class Trainer::Run {
 
   void conclude(const EpochResult& epoch) {
     report(epoch);
-    if (epoch.test_accuracy &&
-        (!progress_.best || *epoch.test_accuracy > progress_.best->accuracy)) {
-      progress_.best = {epoch.epoch, *epoch.test_accuracy};
+    if (epoch.test_accuracy) {
+      const TrainProgress::Best best{epoch.epoch, *epoch.test_accuracy, *epoch.test_loss};
+      if (!progress_.best || best.better_than(*progress_.best)) progress_.best = best;
     }
     look_for_trouble(epoch);
     (void)checkpoint();
@@ -570,10 +576,10 @@ class Trainer::Run {
     const Evaluation test = trainer_.evaluate();
     if (!std::isfinite(test.loss)) {
       observer_.on_alarm({.name = "loss is not a number",
-                          .evidence = fmt::format("the test loss is {}", test.loss),
+                          .evidence = fmt::format("the test loss is {}", loss_text(test.loss)),
                           .epoch = epoch.epoch,
                           .fatal = true});
-      fail("the test loss is {} after {} {}. {}", test.loss,
+      fail("the test loss is {} after {} {}. {}", loss_text(test.loss),
            config_.full_batch ? "iteration" : "epoch", epoch.epoch, likely_cause());
     }
     epoch.test_loss = result_.final_test_loss = test.loss;
@@ -610,7 +616,7 @@ class Trainer::Run {
     if (progress_.still_unchanged) {
       warn({"parameters never change",
             fmt::format("parameters that never changed up to {} {}: {}", unit, epoch.epoch,
-                        joined(unchanged, ", ")),
+                        listed(unchanged)),
             epoch.epoch});
     }
   }

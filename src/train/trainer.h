@@ -99,7 +99,10 @@ struct TrainProgress {
   double loss = 0.0;               // of the last step
   struct Best {
     std::int64_t epoch = 0;
-    double accuracy = 0.0;  // on the test part
+    double accuracy = 0.0, loss = 0.0;  // on the test part
+    [[nodiscard]] bool better_than(const Best& other) const {
+      return accuracy > other.accuracy || (accuracy == other.accuracy && loss < other.loss);
+    }
   };
   std::optional<Best> best;
   // An epoch that was trained to its end and is yet to be tested.

@@ -11,6 +11,7 @@
 #include "data/idx.h"
 #include "data/image_decoder.h"
 #include "data/image_source.h"
+#include "data/npy.h"
 #include "data/pack.h"
 #include "data/pack_format.h"
 #include "support/images.h"
@@ -45,6 +46,7 @@ class MemoryFile {
 };
 
 void read_images(const std::filesystem::path& path) { (void)read_idx(path, 3); }
+void read_tensor(const std::filesystem::path& path) { (void)read_npy(path); }
 void read_digits(const std::filesystem::path& path) { (void)read_csv(path, 10); }
 
 // Looks at all that was read, so that a view beyond the file is found out.
@@ -123,6 +125,18 @@ std::vector<Bytes> idx_seeds() {
   return {plain, gzip(plain), idx({2}, ramp(2))};
 }
 
+std::vector<Bytes> npy_seeds() {
+  const auto file = [](char version, const std::string& type, std::size_t bytes) {
+    const std::string header =
+        "{'descr': '" + type + "', 'fortran_order': False, 'shape': (2, 3), }\n";
+    std::string text = std::string("\x93NUMPY") + version + '\0';
+    text += static_cast<char>(header.size());
+    text.append(version == '\1' ? 1 : 3, '\0');
+    return bytes_of(text + header + std::string(bytes, '\7'));
+  };
+  return {file('\1', "<f4", 24), file('\2', "<f8", 48), file('\1', "|u1", 6)};
+}
+
 std::vector<Bytes> csv_seeds() {
   return {bytes_of(csv_text(4, {1, 2, 9})), bytes_of(csv_text(2, {0, 3}, false)),
           gzip(bytes_of(csv_text(4, {1, 2, 9})))};
@@ -160,9 +174,10 @@ std::vector<Bytes> torch_legacy_seeds() { return {torch_legacy(seed_pickle(), {{
 
 // gzip reaches 1032 to 1, and buffers grow by doubling; archives may inflate 64 to 1.
 // A JPEG byte may stand for 512 pixels of three or four numbers, at several stages.
-constexpr std::array<FuzzTarget, 9> kTargets = {{
+constexpr std::array<FuzzTarget, 10> kTargets = {{
     {"idx", read_images, idx_seeds, 4000},
     {"csv", read_digits, csv_seeds, 4000},
+    {"npy", read_tensor, npy_seeds, 4000},
     {"safetensors", read_weights, safetensors_seeds, 200},
     {"pickle", read_bare_pickle, pickle_seeds, 1000},
     {"torch_zip", read_weights, torch_zip_seeds, 1000},

@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "devices/device.h"
 #include "support/guarded_tensor.h"
+#include "support/worst_difference.h"
 
 namespace ridgeline::testing {
 namespace {
@@ -414,11 +415,11 @@ class CaseRun {
       if (same) units = 0.0;
       if (std::isnan(units)) units = std::numeric_limits<double>::infinity();
       if (units > worst) worst = units, worst_index = i;
-      worst_error = std::max(worst_error, error);
+      worst_error = larger_or_nan(worst_error, error);
       largest = std::max(largest, std::abs(expected.at(i)));
     }
     result.tolerance = std::max(result.tolerance, worst);
-    result.error = std::max(result.error, largest > 0 ? worst_error / largest : worst_error);
+    result.error = larger_or_nan(result.error, largest > 0 ? worst_error / largest : worst_error);
     if (worst > 1.0) {
       report(fmt::format("{} {} element {}: got {}, expected {}, allowed error {:.3g}",
                          case_.graph.values()[id].name, got.spec.shape.text(), worst_index,

@@ -208,6 +208,127 @@ void add_norm_patterns(std::vector<OpCase>& cases) {
   cases.push_back(backward.done());
 }
 
+// A product and what follows it, one piece less than in the blocks above.
+void add_short_chains(std::vector<OpCase>& cases) {
+  for (const bool biased : {false, true}) {
+    CaseBuilder conv(biased ? "pattern.conv_bias" : "pattern.conv_activation");
+    const ValueId image = conv.input({3, 5, 7, 9}), filters = conv.parameter({13, 5, 3, 3});
+    const ValueId shift = biased ? conv.parameter({13}) : kNoValue;
+    const ValueId product =
+        conv.node(OpKind::conv2d, {image, filters}, Conv2dAttributes(kernel(3, 3).pad(1)));
+    if (biased) {
+      conv.node(OpKind::bias, {product, shift});
+    } else {
+      conv.node(OpKind::activation, {product}, kRelu);
+    }
+    cases.push_back(conv.done());
+  }
+  CaseBuilder linear("pattern.linear_activation");
+  const ValueId rows = linear.input({7, 19}), weights = linear.parameter({11, 19});
+  linear.node(OpKind::activation, {linear.node(OpKind::linear, {rows, weights})}, kRelu);
+  cases.push_back(linear.done());
+}
+
+// With statistics of the batch or, as in evaluation, with given ones.
+void add_norm_chains(std::vector<OpCase>& cases) {
+  for (const bool given : {false, true}) {
+    for (const bool residual : {false, true}) {
+      CaseBuilder builder(
+          fmt::format("pattern.{}bn_{}", given ? "given_" : "", residual ? "add" : "relu_alone"));
+      const Shape shape = {3, 16, 6, 7};
+      const ValueId src = builder.input(shape);
+      const ValueId other = residual ? builder.input(shape) : kNoValue;
+      const ValueId scale = builder.parameter({16}), shift = builder.parameter({16});
+      ValueId mean = kNoValue, variance = kNoValue;
+      if (given) {
+        mean = builder.state({16}, Role::statistics);
+        variance = builder.state({16}, Role::statistics, Data::positive);
+      } else {
+        mean = builder.node(OpKind::bn_statistics, {src}, BatchNormAttributes{});
+        variance = mean + 1;
+      }
+      const ValueId dst = builder.node(OpKind::bn_apply, {src, mean, variance, scale, shift},
+                                       BatchNormAttributes{});
+      if (residual) {
+        builder.node(OpKind::add, {dst, other});
+      } else {
+        builder.node(OpKind::activation, {dst}, kRelu);
+      }
+      cases.push_back(builder.done());
+    }
+  }
+}
+
+// Two gradients meet, as behind a residual block, and go on through what lies before.
+void add_backward_joins(std::vector<OpCase>& cases) {
+  const Shape shape = {3, 11, 6, 7};
+  for (const std::string chain : {"activation", "activation_bias", "activation_bn", "bn"}) {
+    CaseBuilder builder("pattern.add_" + chain + "_backward");
+    const ValueId first = builder.input(shape), second = builder.input(shape);
+    const ValueId kept = chain != "bn" ? builder.input(shape, Data::activated) : kNoValue;
+    const bool norm = chain.ends_with("bn"), biased = chain.ends_with("bias");
+    const ValueId src = norm || biased ? builder.input(shape) : kNoValue;
+    const ValueId scale = norm ? builder.parameter({11}) : kNoValue;
+    const ValueId mean = norm ? builder.state({11}, Role::statistics) : kNoValue;
+    const ValueId variance =
+        norm ? builder.state({11}, Role::statistics, Data::positive) : kNoValue;
+    ValueId diff = builder.node(OpKind::add, {first, second});
+    if (kept != kNoValue) diff = builder.node(OpKind::activation_backward, {diff, kept}, kRelu);
+    if (biased) {
+      builder.node(OpKind::bias_backward, {diff});
+      builder.node(OpKind::conv2d_backward_weights, {src, diff},
+                   Conv2dAttributes(kernel(3, 3).pad(1)));
+    }
+    if (norm) {
+      const ValueId sums = builder.node(OpKind::bn_backward_reduce, {diff, src, mean, variance},
+                                        BatchNormAttributes{});
+      builder.node(OpKind::bn_backward_apply, {diff, src, mean, variance, scale, sums, sums + 1},
+                   BatchNormAttributes{});
+      builder.keep(sums);
+      builder.keep(sums + 1);
+    }
+    builder.keep(diff);
+    cases.push_back(builder.done());
+  }
+  CaseBuilder pooled("pattern.pool_backward_activation_backward");
+  const ValueId diff_pool = pooled.input({3, 11, 3, 3});
+  const ValueId positions = pooled.input({3, 11, 3, 3}, Data::positions, DType::u8);
+  const ValueId kept = pooled.input(shape, Data::activated);
+  const ValueId diff = pooled.node(OpKind::pool_backward, {diff_pool, positions},
+                                   PoolAttributes(max_window(2, 2).stride(2).src(6, 7)));
+  pooled.node(OpKind::activation_backward, {diff, kept}, kRelu);
+  cases.push_back(pooled.done());
+}
+
+// What the end of a step does to all parameters, and all norms, at once.
+void add_update_patterns(std::vector<OpCase>& cases) {
+  const std::vector<Shape> shapes = {{13, 5, 3, 3}, {13}, {7, 19}};
+  CaseBuilder adam("pattern.adam_all");
+  adam.step().optimizer_step = 3;
+  std::vector<std::vector<ValueId>> inputs;
+  for (const Shape& shape : shapes) {
+    inputs.push_back({adam.parameter(shape), adam.state(shape, Role::gradient),
+                      adam.state(shape, Role::optimizer_state),
+                      adam.state(shape, Role::optimizer_state, Data::positive)});
+  }
+  for (const auto& each : inputs) adam.node(OpKind::adam, each, AdamAttributes{});
+  cases.push_back(adam.done());
+
+  CaseBuilder running("pattern.bn_update_running_all");
+  inputs.clear();
+  for (const std::int64_t channels : {5, 11}) {
+    inputs.push_back({});
+    for (const Data data : {Data::normal, Data::positive, Data::normal, Data::positive}) {
+      inputs.back().push_back(running.state({channels}, Role::statistics, data));
+    }
+  }
+  for (const auto& each : inputs) {
+    running.node(OpKind::bn_update_running, each,
+                 BatchNormAttributes{.momentum = 0.3, .count = 42});
+  }
+  cases.push_back(running.done());
+}
+
 void add_join_patterns(std::vector<OpCase>& cases) {
   CaseBuilder add_relu("pattern.add_relu");
   const ValueId a = add_relu.input({2, 17, 5, 3});
@@ -379,6 +500,10 @@ void add_pattern_cases(std::vector<OpCase>& cases) {
   }
   add_linear_patterns(cases);
   add_norm_patterns(cases);
+  add_short_chains(cases);
+  add_norm_chains(cases);
+  add_backward_joins(cases);
+  add_update_patterns(cases);
   add_join_patterns(cases);
   add_step_patterns(cases);
 }

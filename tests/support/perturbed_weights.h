@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/philox.h"
+#include "support/worst_difference.h"
 #include "train/inference_runner.h"
 
 namespace ridgeline::testing {
@@ -92,14 +92,9 @@ namespace ridgeline::testing {
 // The largest difference, in units of the largest expected value.
 [[nodiscard]] inline double relative_error(std::span<const double> values,
                                            std::span<const double> expected) {
-  if (values.size() != expected.size()) return std::numeric_limits<double>::infinity();
-  double worst = 0.0, largest = 0.0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const double difference = std::abs(values[i] - expected[i]);
-    if (!(difference <= worst)) worst = difference;  // a NaN stays
-    largest = std::max(largest, std::abs(expected[i]));
-  }
-  return worst / largest;
+  double largest = 0.0;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  return worst_difference(values, expected) / largest;
 }
 
 }  // namespace ridgeline::testing

@@ -36,6 +36,11 @@ bool parse_whole(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+void check_amount(const char* option, double value) {
+  if (!std::isfinite(value)) bad_input("{} {}: must be a finite number", option, value);
+  if (value < 0.0) bad_input("{} {}: must not be negative", option, value);
+}
+
 }  // namespace
 
 Schedule schedule_of(const ScheduleOptions& options) {
@@ -140,9 +145,7 @@ OptimizerAttributes optimizer_attributes(const OptimizerOptions& options) {
   static constexpr std::array<std::string_view, 3> kNames = {"sgd", "adam", "adamw"};
   const std::size_t choice = choice_of("--optimizer", options.name, kNames);
   const double decay = options.weight_decay.value_or(choice == 2 ? 0.01 : 0.0);
-  if (!(decay >= 0.0 && std::isfinite(decay))) {
-    bad_input("--weight-decay {}: must not be negative", decay);
-  }
+  check_amount("--weight-decay", decay);
   const double momentum = momentum_of(options);
   if (!(momentum >= 0.0 && momentum < 1.0)) {
     bad_input("--momentum {}: must be at least 0 and below 1", momentum);
@@ -161,7 +164,7 @@ OptimizerAttributes optimizer_attributes(const OptimizerOptions& options) {
 
 double learning_rate(const OptimizerOptions& options) {
   const double rate = options.learning_rate.value_or(options.name == "sgd" ? 0.01 : 0.001);
-  if (!(rate >= 0.0 && std::isfinite(rate))) bad_input("--lr {}: must not be negative", rate);
+  check_amount("--lr", rate);
   return rate;
 }
 
@@ -172,7 +175,7 @@ void fit_to_data(ModelConfig& model, const Dataset& data) {
   model.classes = data.classes;
 }
 
-ImageShape parse_image(const std::string& text, std::int64_t channels) {
+ImageShape parse_image(const std::string& text, std::int64_t channels, const char* option) {
   std::vector<std::int64_t> numbers;
   for (const std::string_view piece : pieces_of(text, 'x')) {
     std::int64_t number = 0;
@@ -189,14 +192,14 @@ ImageShape parse_image(const std::string& text, std::int64_t channels) {
     default:
       break;
   }
-  bad_input("--image '{}': expected a size such as 224, 224x224 or 3x224x224", text);
+  bad_input("{} '{}': expected a size such as 224, 224x224 or 3x224x224", option, text);
 }
 
-FrameSize parse_frame(const std::string& text) {
+FrameSize parse_frame(const std::string& text, const char* option) {
   if (std::count(text.begin(), text.end(), 'x') > 1) {
-    bad_input("--image {}: expected HxW, such as 224x224; the data has its own channels", text);
+    bad_input("{} {}: expected HxW, such as 224x224; the data has its own channels", option, text);
   }
-  const ImageShape image = parse_image(text, 3);
+  const ImageShape image = parse_image(text, 3, option);
   return {static_cast<int>(image.height), static_cast<int>(image.width)};
 }
 

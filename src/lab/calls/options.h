@@ -75,11 +75,12 @@ void check_telemetry(double hz);
 void fit_to_data(ModelConfig& model, const Dataset& data);
 
 // "224" or "224x224": the data has its own channels.
-[[nodiscard]] FrameSize parse_frame(const std::string& text);
+[[nodiscard]] FrameSize parse_frame(const std::string& text, const char* option = "--image");
 // The model's images in the size told; nothing told: as they are.
 void set_image(ModelConfig& model, const std::string& text);
 // "28", "28x28" or "1x28x28"; where channels are not told they are `channels`.
-[[nodiscard]] ImageShape parse_image(const std::string& text, std::int64_t channels);
+[[nodiscard]] ImageShape parse_image(const std::string& text, std::int64_t channels,
+                                     const char* option = "--image");
 
 // "unit", "mnist", "imagenet" or MEAN,...,DEVIATION,...: sets mean and deviation of the step.
 void set_normalisation(StepSpec& step, const std::string& text);

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
+
 namespace ridgeline {
 
 using Json = nlohmann::json;
@@ -22,9 +24,7 @@ Outcome noted;           // its candidates
 
 }  // namespace
 
-std::string outcome_json(const Outcome& outcome) {
-  return Json(outcome).dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
-}
+std::string outcome_json(const Outcome& outcome) { return json_text(Json(outcome)) + '\n'; }
 
 std::optional<Outcome> parse_outcome(std::string_view json) {
   try {

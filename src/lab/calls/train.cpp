@@ -11,6 +11,7 @@
 #include "base/reason.h"
 #include "base/text.h"
 #include "data/catalog.h"
+#include "data/image_folder.h"
 #include "data/sample_reader.h"
 #include "lab/describe_run.h"
 #include "lab/step_times.h"
@@ -55,6 +56,7 @@ Split load_data(const TrainRequest& request, CallListener& listener) {
       request.data, {.classes = static_cast<std::int32_t>(request.run.classes.value_or(10)),
                      .seed = seed,
                      .image = frame_of(request)});
+  if (!split.skipped.empty()) listener.note("note: " + skipped_text(split.skipped));
   if (!request.validation.empty()) {
     const double amount = parse_number("--validation", request.validation);
     if (amount < 1.0) {
@@ -66,12 +68,18 @@ Split load_data(const TrainRequest& request, CallListener& listener) {
                 request.validation);
     }
   } else if (split.test.empty()) {
-    split = hold_out_fraction(split.train, kUsualValidation, seed);
+    const double share = kUsualValidation * static_cast<double>(split.train.count());
+    split = hold_out(split.train, std::max<std::int64_t>(1, std::llround(share)), seed);
     listener.note(
         fmt::format("note: the data has no test part; {} samples are held out (--validation)",
                     count_text(split.test.count())));
   }
-  if (request.limit) split.train = limit(std::move(split.train), *request.limit);
+  check_readable(split.test);
+  if (request.limit) {
+    const std::string note = limit_note(split.train, *request.limit);
+    if (!note.empty()) listener.note(note);
+    split.train = limit(std::move(split.train), *request.limit);
+  }
   if (request.full_batch) split.train = in_memory(split.train, thread_count());
   return split;
 }
@@ -88,6 +96,14 @@ void fit_input(TrainConfig& config, const TrainRequest& request, const Dataset& 
   config.workers = checked_workers(request.workers);
   set_normalisation(config.step,
                     request.normalize.empty() ? usual_normalisation(data) : request.normalize);
+}
+
+void fit_batch(TrainConfig& config, const Dataset& data, CallListener& listener) {
+  if (config.full_batch || config.step.batch <= data.count()) return;
+  listener.note(
+      fmt::format("note: --batch {}: there are {} training samples; all of them are a batch",
+                  config.step.batch, data.count()));
+  config.step.batch = data.count();
 }
 
 LastBatch last_batch_of(const std::string& name) {
@@ -253,6 +269,7 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   const Split& split = *report.data;
   fit_to_data(config.step.model, split.train);
   fit_input(config, request, split.train);
+  fit_batch(config, split.train, listener);
   checkpoints.configure(config, split);
   report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
 

@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/text_file.h"
+#include "base/toml_text.h"
 #include "lab/ceilings/hardware.h"
 
 namespace ridgeline {
@@ -137,7 +138,8 @@ void parse_hardware(std::string_view text, const std::string& file, KnownHardwar
   try {
     document = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    bad_input("{}, line {}: {}", file, error.source().begin.line, error.description());
+    bad_input("{}, line {}: {}", file, error.source().begin.line,
+              toml_trouble(error.description()));
   }
   for (const auto& [key, node] : document) {
     const std::string kind(key.str());

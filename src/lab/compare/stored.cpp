@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace ridgeline {
@@ -41,7 +42,7 @@ std::map<std::string, std::string> facts_of(const EnvironmentRecord& environment
   for (const auto& [path, value] : flat.items()) {
     std::string name = path.substr(1);
     std::replace(name.begin(), name.end(), '/', ' ');
-    facts[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    facts[name] = value.is_string() ? value.get<std::string>() : json_text(value);
   }
   return facts;
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "lab/store/field_json.h"
 
 namespace ridgeline {
@@ -39,9 +40,7 @@ StepDetails details_of(const Json& json) {
 }
 
 // Names and messages may hold anything; what is no UTF-8 must not end the program.
-std::string line_of(const Json& event) {
-  return event.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string line_of(const Json& event) { return json_text(event); }
 
 void replay(const Json& event, std::size_t candidates, double shift, MeasureSink& sink) {
   const auto candidate = event.at("candidate").get<std::size_t>();

@@ -9,6 +9,7 @@
 
 #include "base/embedded.h"
 #include "base/error.h"
+#include "base/json_text.h"
 #include "lab/peers/line_process.h"
 #include "lab/peers/parity.h"
 
@@ -186,7 +187,7 @@ struct Peer::State {
     request["id"] = ++requests;
     std::string line;
     try {
-      line = process->ask(request.dump(), seconds);
+      line = process->ask(json_text(request), seconds);
     } catch (const Error& error) {
       fail("{}, asked for '{}': {}", name.text(), what, error.what());
     }
@@ -210,7 +211,7 @@ struct Peer::State {
       return read(answer);
     } catch (const Json::exception&) {
       fail("{}: an answer lacks what was asked for: {}", name.text(),
-           answer.dump().substr(0, kShownAnswer));
+           json_text(answer).substr(0, kShownAnswer));
     }
   }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "lab/profile/memory_timeline.h"
 
@@ -192,7 +193,7 @@ std::string memory_timeline_json(const MemoryTimeline& timeline,
                      {"scratch_live_bytes", timeline.scratch_live_bytes},
                      {"gap_bytes", timeline.gap_bytes()}}},
                    {"measured", std::move(measured)}};
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(document);
 }
 
 }  // namespace ridgeline

@@ -9,6 +9,7 @@
 #include "base/durable_file.h"
 #include "base/error.h"
 #include "base/gzip.h"
+#include "base/json_text.h"
 #include "lab/profile/trace_events.h"
 #include "lab/store/identity_fields.h"
 
@@ -16,10 +17,6 @@ namespace ridgeline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 bool on_graphics(const Profile& profile) { return profile.executor.device.starts_with("cuda"); }
 
@@ -71,7 +68,7 @@ std::string trace_json(const Profile& profile, const TraceDetails& details) {
       "\"distributedInfo\": {{\"backend\": \"none\", \"rank\": 0, \"world_size\": 1}},\n"
       "\"ridgeline\": {},\n\"traceName\": {},\n\"displayTimeUnit\": \"ms\",\n"
       "\"baseTimeNanoseconds\": {},\n\"traceEvents\": [\n",
-      text_of(devices), text_of(description_of(profile)), json_text(details.name),
+      json_text(devices), json_text(description_of(profile)), json_string(details.name),
       profile.began_unix_nanoseconds > 0 ? profile.began_unix_nanoseconds + tracks.beginning : 0);
   bool first = true;
   for (const std::vector<std::string>& lines :

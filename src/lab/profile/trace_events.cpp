@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace ridgeline {
 namespace {
@@ -66,7 +67,7 @@ std::string name_of(const Profile& profile, const ProfileEvent& event) {
 class Members {
  public:
   void add(std::string_view key, std::string_view text) {
-    if (!text.empty()) raw(key, json_text(text));
+    if (!text.empty()) raw(key, json_string(text));
   }
   void add(std::string_view key, std::int64_t number) { raw(key, fmt::format("{}", number)); }
   void raw(std::string_view key, const std::string& json) {
@@ -141,7 +142,7 @@ std::string flow_line(char phase, const TraceTracks& tracks, const TraceSpan& sp
 std::string counter_line(const std::string& name, std::int64_t pid, std::int64_t at,
                          const Members& values) {
   return fmt::format(R"({{"ph":"C","name":{},"pid":{},"tid":0,"ts":{},"args":{}}})",
-                     json_text(name), pid, microseconds(at), values.object());
+                     json_string(name), pid, microseconds(at), values.object());
 }
 
 void add_readings(const Profile& profile, const TraceTracks& tracks,
@@ -205,9 +206,9 @@ void add_memory(const Profile& profile, const TraceTracks& tracks,
 
 }  // namespace
 
-std::string json_text(std::string_view text) {
+std::string json_string(std::string_view text) {
   using Json = nlohmann::json;
-  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(Json(std::string(text)));
 }
 
 std::string microseconds(std::int64_t nanoseconds) {
@@ -218,8 +219,8 @@ std::vector<std::string> metadata_lines(const TraceTracks& tracks) {
   constexpr std::int64_t kBelowTheHost = 0x1000000;
   std::vector<std::string> lines;
   const auto process = [&](std::int64_t pid, const std::string& label, std::int64_t place) {
-    lines.push_back(metadata_line("process_name", pid, 0, "name", json_text("ridgeline")));
-    lines.push_back(metadata_line("process_labels", pid, 0, "labels", json_text(label)));
+    lines.push_back(metadata_line("process_name", pid, 0, "name", json_string("ridgeline")));
+    lines.push_back(metadata_line("process_labels", pid, 0, "labels", json_string(label)));
     lines.push_back(
         metadata_line("process_sort_index", pid, 0, "sort_index", fmt::format("{}", place)));
   };
@@ -232,7 +233,7 @@ std::vector<std::string> metadata_lines(const TraceTracks& tracks) {
   std::int64_t place = 0;
   for (const TraceTrack& track : tracks.tracks) {
     lines.push_back(
-        metadata_line("thread_name", track.pid, track.tid, "name", json_text(track.name)));
+        metadata_line("thread_name", track.pid, track.tid, "name", json_string(track.name)));
     lines.push_back(metadata_line("thread_sort_index", track.pid, track.tid, "sort_index",
                                   fmt::format("{}", place++)));
   }
@@ -247,7 +248,7 @@ std::vector<std::string> span_lines(const Profile& profile, const TraceTracks& t
     const Members arguments = arguments_of(profile, tracks, span);
     lines.push_back(fmt::format(
         R"({{"ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{}{}}})",
-        category_of(span.event->activity), json_text(name_of(profile, *span.event)), track.pid,
+        category_of(span.event->activity), json_string(name_of(profile, *span.event)), track.pid,
         track.tid, microseconds(span.begin), microseconds(span.end - span.begin),
         arguments.empty() ? std::string() : R"(,"args":)" + arguments.object()));
   }

@@ -12,7 +12,7 @@
 namespace ridgeline {
 
 // A JSON string with its quotes; bytes that are no UTF-8 become U+FFFD.
-[[nodiscard]] std::string json_text(std::string_view text);
+[[nodiscard]] std::string json_string(std::string_view text);
 // Microseconds with three decimals: "1234.567".
 [[nodiscard]] std::string microseconds(std::int64_t nanoseconds);
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "lab/store/field_json.h"
 #include "models/model.h"
@@ -186,7 +187,7 @@ Identity identity_without(const RunRecord& run, std::span<const std::string_view
 
 std::string identity_key(const RunRecord& run, std::span<const std::string_view> names) {
   const Identity identity = identity_without(run, names);
-  return to_json(identity.work).dump() + to_json(identity.executor).dump();
+  return json_text(to_json(identity.work)) + json_text(to_json(identity.executor));
 }
 
 void complete_settings(Work& work) {

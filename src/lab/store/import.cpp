@@ -108,9 +108,30 @@ std::int64_t Store::import_results(const fs::path& path) {
   return added;
 }
 
+void check_importable(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    bad_input("{}: {}", path.string(), error ? error.message() : "there is no such file");
+  }
+  if (fs::is_directory(path, error)) {
+    bad_input("{}: is a folder, not a file to import", path.string());
+  }
+  if (looks_like_json(path)) {
+    (void)read_import_file(path);
+    return;
+  }
+  if (!looks_like_store(path)) {
+    bad_input(
+        "{}: cannot be imported: it is neither a store (SQLite, such as ridgeline.db) nor results "
+        "in JSON (docs/store.md)",
+        path.string());
+  }
+  (void)Store::open_existing(path);
+}
+
 std::int64_t Store::import(const fs::path& other) {
+  check_importable(other);
   std::error_code ignored;
-  if (!fs::exists(other, ignored)) bad_input("{}: there is no such file", other.string());
   if (fs::is_regular_file(other, ignored) && looks_like_json(other)) return import_results(other);
   const Store source = open_existing(other);
   // One moment of the other store, though it may be written meanwhile.

@@ -1,13 +1,16 @@
 #include "lab/store/import_file.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json_text.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "lab/store/field_json.h"
@@ -248,7 +251,7 @@ RunContents take_run(const Place& place, const std::string& environment, std::in
   }
   run.environment = environment;
   require(place, {"started"});
-  if (run.uuid.empty()) run.uuid = uuid_of(place.value.dump());
+  if (run.uuid.empty()) run.uuid = uuid_of(json_text(place.value));
   take_map(place, "numbers", run.numbers);
   take_map(place, "notes", run.notes);
   format == 1 ? take_old_identity(place, run) : take_identity(place, run);
@@ -263,18 +266,30 @@ RunContents take_run(const Place& place, const std::string& environment, std::in
   return contents;
 }
 
+std::ifstream opened(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) bad_input("{}: cannot be opened: {}", path.string(), std::strerror(errno));
+  return stream;
+}
+
 }  // namespace
 
+bool looks_like_store(const std::filesystem::path& path) {
+  constexpr std::string_view kStart = "SQLite format 3";
+  std::string start(kStart.size(), '\0');
+  opened(path).read(start.data(), std::ssize(start));
+  return start == kStart;
+}
+
 bool looks_like_json(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = opened(path);
   char first = 0;
   file >> first;
   return first == '{';
 }
 
 ImportFile read_import_file(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) bad_input("{}: cannot be read", path.string());
+  std::ifstream stream = opened(path);
   Json document;
   try {
     document = Json::parse(stream);

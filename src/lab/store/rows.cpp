@@ -1,5 +1,6 @@
 #include "lab/store/rows.h"
 
+#include "base/json_text.h"
 #include "lab/store/field_json.h"
 
 namespace ridgeline {
@@ -10,7 +11,7 @@ using Json = nlohmann::ordered_json;
 template <typename Type>
 std::string text_of(const Type& value) {
   if (value.empty()) return {};
-  return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(Json(value));
 }
 
 template <typename Type>

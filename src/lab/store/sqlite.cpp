@@ -148,7 +148,7 @@ Connection::Connection(const fs::path& path, Access access)
       }
       execute("PRAGMA query_only = ON");
     } else if (sqlite3_db_readonly(handle_, "main") == 1) {
-      fail("{}: cannot be written: the file or its folder is read-only", name_);
+      bad_input("{}: cannot be written: the file or its folder is read-only", name_);
     }
   } catch (...) {
     close();
@@ -270,7 +270,7 @@ void Connection::raise(int code) const {
       if (writable()) {
         fail("{}: its log or its index, {}-wal and {}-shm, cannot be opened", name_, name_, name_);
       }
-      fail("{}: cannot be written: the file or its folder is read-only", name_);
+      bad_input("{}: cannot be written: the file or its folder is read-only", name_);
     case SQLITE_IOERR:
       fail("{}: cannot be read or written: {}. What was committed before is kept", name_, reason);
     case SQLITE_CANTOPEN:

@@ -76,8 +76,9 @@ Store::Store(const fs::path& path) : database_(std::make_unique<Database>()) {
 }
 
 Store Store::open_existing(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) {
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    if (error) bad_input("{}: cannot be read: {}", path.string(), error.message());
     bad_input("{}: there is no such store; measuring commands make one, --store names another",
               path.string());
   }

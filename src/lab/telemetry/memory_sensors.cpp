@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "devices/free_memory.h"
 #include "lab/telemetry/sensor_file.h"
 #include "lab/telemetry/sensors.h"
 
@@ -19,8 +20,7 @@ class Memory final : public SensorPart {
       : meminfo_(root / "proc/meminfo"),
         vmstat_(root / "proc/vmstat"),
         pressure_(root / "proc/pressure/memory"),
-        limit_(root / "sys/fs/cgroup/memory.max"),
-        used_(root / "sys/fs/cgroup/memory.current") {}
+        root_(root) {}
 
   void read(double now, std::vector<Reading>& into) override {
     read_meminfo(into);
@@ -61,11 +61,12 @@ class Memory final : public SensorPart {
       missing_.set("swap_bytes", "/proc/meminfo does not tell");
     }
   }
-  // A container may have less than the system; "max" is no number and no limit.
-  Room within_cgroup(Room room) {
-    const std::optional<double> limit = limit_.number(), used = used_.number();
-    if (!limit || !used || *limit >= room.total) return room;
-    return {std::min(room.available, std::max(0.0, *limit - *used)), *limit};
+  // A container may have less than the system.
+  [[nodiscard]] Room within_cgroup(Room room) const {
+    const GroupMemory group = tightest_group(root_);
+    const auto limit = static_cast<double>(group.limit);
+    if (limit >= room.total) return room;
+    return {std::min(room.available, static_cast<double>(group.left)), limit};
   }
 
   void read_swapping(double now, std::vector<Reading>& into) {
@@ -107,7 +108,8 @@ class Memory final : public SensorPart {
   std::array<Direction, 2> directions_ = {
       {{"pswpin", "swap_in_bytes_per_second", {}}, {"pswpout", "swap_out_bytes_per_second", {}}}};
 
-  SensorFile meminfo_, vmstat_, pressure_, limit_, used_;
+  SensorFile meminfo_, vmstat_, pressure_;
+  std::filesystem::path root_;
   std::optional<double> stalled_before_;
   double before_at_ = 0.0;
   MissingSensors missing_{"cpu"};

@@ -1,0 +1,23 @@
+#pragma once
+
+// JSON as text. File names and labels may be any bytes; what is no UTF-8 in them becomes U+FFFD,
+// where nlohmann's dump() alone would throw.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace ridgeline {
+
+// On one line where `indent` is negative.
+template <typename Json>
+[[nodiscard]] std::string json_text(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+// As commands print it: indented, with a line's end.
+template <typename Json>
+[[nodiscard]] std::string json_document(const Json& json) {
+  return json_text(json, 2) + '\n';
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace ridgeline::testing {
+
+// Gives up root's rights, which would open every file, and takes them back at the end.
+class OrdinaryUser {
+ public:
+  OrdinaryUser() { EXPECT_TRUE(!was_root_ || seteuid(65534) == 0); }
+  ~OrdinaryUser() { EXPECT_TRUE(!was_root_ || seteuid(0) == 0); }
+  OrdinaryUser(const OrdinaryUser&) = delete;
+  OrdinaryUser& operator=(const OrdinaryUser&) = delete;
+
+ private:
+  bool was_root_ = geteuid() == 0;
+};
+
+}  // namespace ridgeline::testing
