@@ -36,9 +36,8 @@ RunSeries run_series(std::span<const Sample> samples, double scale) {
 }
 
 std::vector<EpochRecord> steady_epochs(std::vector<EpochRecord> epochs) {
-  std::erase_if(epochs, [](const EpochRecord& epoch) {
-    return epoch.seconds <= 0.0 || epoch.samples <= 0;
-  });
+  std::erase_if(
+      epochs, [](const EpochRecord& epoch) { return epoch.seconds <= 0.0 || epoch.samples <= 0; });
   if (epochs.size() > 1) epochs.erase(epochs.begin());
   return epochs;
 }
