@@ -121,9 +121,9 @@ TEST(StudyChild, WithoutAnOutcomeItFailed) {
   EXPECT_EQ(reason_of("exit 0"), "exit code 0");
   EXPECT_EQ(reason_of("printf 'memory is short\\nlast words\\n\\n' >&2; exit 3"),
             "exit code 3: last words");
-  EXPECT_EQ(reason_of("echo about to fall >&2; kill -9 $$"), "ended by signal 9: about to fall");
+  EXPECT_EQ(reason_of("echo about to fall >&2; kill -9 $$"), "killed by signal 9 (SIGKILL): about to fall");
   // One that fell after it had told that all was well.
-  EXPECT_EQ(reason_of(telling({Status::done}) + "kill -9 $$"), "ended by signal 9");
+  EXPECT_EQ(reason_of(telling({Status::done}) + "kill -9 $$"), "killed by signal 9 (SIGKILL)");
   EXPECT_EQ(reason_of(telling({Status::done}) + "exit 1"), "exit code 1");
   EXPECT_EQ(reason_of("echo '{\"status\":' > /dev/fd/$RIDGELINE_OUTCOME; exit 1"), "exit code 1");
 }
@@ -241,7 +241,7 @@ TEST_F(StudyOutcomeRun, EveryOutcomeIsRecorded) {
   EXPECT_EQ(items[4].status, ItemStatus::failed);
   EXPECT_EQ(items[4].reason, std::string(500, 'x') + " …");
   EXPECT_EQ(items[5].status, ItemStatus::failed);
-  EXPECT_EQ(items[5].reason, "ended by signal 11");
+  EXPECT_EQ(items[5].reason, "killed by signal 11 (SIGSEGV)");
   EXPECT_FALSE(finished_) << "what failed is to be tried again";
 }
 

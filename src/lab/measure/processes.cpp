@@ -1,15 +1,10 @@
 #include "lab/measure/processes.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <set>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "lab/measure/events.h"
 
@@ -17,69 +12,6 @@ namespace ridgeline {
 namespace {
 
 constexpr int kPollMilliseconds = 100;
-
-// A process of ours whose standard output we read.
-class ChildProcess {
- public:
-  explicit ChildProcess(std::vector<std::string> words) {
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) fail("no pipe for a process: {}", std::strerror(errno));
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], STDOUT_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    const int error = errno;
-    close(ends[1]);
-    output_ = ends[0];
-    if (pid_ < 0) {
-      close(output_);
-      fail("no process could be started: {}", std::strerror(error));
-    }
-  }
-  ~ChildProcess() {
-    close(output_);
-    if (!ended_) {
-      (void)kill(pid_, SIGKILL);
-      (void)wait();
-    }
-  }
-  ChildProcess(const ChildProcess&) = delete;
-  ChildProcess& operator=(const ChildProcess&) = delete;
-
-  void interrupt() const { (void)kill(pid_, SIGINT); }
-
-  // Appends what there is within a short time; false at the end of the output.
-  [[nodiscard]] bool read_some(std::string& text) const {
-    pollfd waiting{output_, POLLIN, 0};
-    if (poll(&waiting, 1, kPollMilliseconds) <= 0) return true;
-    char buffer[65536];
-    const ssize_t count = read(output_, buffer, sizeof(buffer));
-    if (count < 0) return errno == EINTR;
-    text.append(buffer, static_cast<std::size_t>(count));
-    return count > 0;
-  }
-
-  // How it ended, in words; empty: as it should.
-  [[nodiscard]] std::string wait() {
-    int status = 0;
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    ended_ = true;
-    if (WIFSIGNALED(status)) return fmt::format("ended by signal {}", WTERMSIG(status));
-    if (WEXITSTATUS(status) != 0) return fmt::format("exit code {}", WEXITSTATUS(status));
-    return {};
-  }
-
- private:
-  pid_t pid_ = -1;
-  int output_ = -1;
-  bool ended_ = false;
-};
 
 // Remembers who has ended.
 class EndWatch final : public MeasureSink {
@@ -115,11 +47,12 @@ bool measure_in_processes(const ProcessesConfig& config, const MeasureControl& c
   bool go_on = true;
   for (std::int64_t number = 0; number < config.processes && go_on; ++number) {
     EndWatch watch(sink);
-    ChildProcess child(config.command(number));
+    ChildProcess child(config.command(number), {.dies_with_owner = true});
     const double shift = control.now() - start;
-    std::string text, trouble;
-    for (bool more = true; more;) {
-      more = child.read_some(text);
+    std::string text;
+    while (child.end_of(ChildProcess::output) >= 0) {
+      pollfd waiting{child.end_of(ChildProcess::output), POLLIN, 0};
+      if (poll(&waiting, 1, kPollMilliseconds) > 0) child.read_some(ChildProcess::output, text);
       std::size_t begin = 0;
       for (std::size_t end = text.find('\n'); end != std::string::npos;
            end = text.find('\n', begin)) {
@@ -132,7 +65,7 @@ bool measure_in_processes(const ProcessesConfig& config, const MeasureControl& c
       go_on = control.go_on({.done = number, .total = config.processes, .unit = "process"});
       if (!go_on) child.interrupt();
     }
-    trouble = child.wait();
+    const std::string trouble = ending_text(child.wait());
     for (std::size_t candidate = 0; candidate < config.candidates; ++candidate) {
       if (watch.has_ended(candidate)) continue;
       Ending ending;

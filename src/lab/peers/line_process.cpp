@@ -2,22 +2,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <deque>
-#include <thread>
 
 #include "base/error.h"
 #include "base/processor_time.h"
-
-extern char** environ;
 
 namespace ridgeline {
 namespace {
@@ -32,28 +24,6 @@ Clock::time_point after(double seconds) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-void close_if_open(int& file) {
-  if (file >= 0) close(file);
-  file = -1;
-}
-
-// The arguments of posix_spawn, given back at the end.
-struct SpawnSettings {
-  SpawnSettings() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
 std::string shortened(std::string text) {
   constexpr std::size_t kLongest = 300;
   if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
@@ -62,56 +32,20 @@ std::string shortened(std::string text) {
 
 }  // namespace
 
-LineProcess::LineProcess(const std::vector<std::string>& command) {
-  // A socket towards the child, because sending into one can be told not to raise SIGPIPE.
-  std::array<int, 2> in = {-1, -1}, out = {-1, -1}, err = {-1, -1};
-  const bool made = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in.data()) == 0 &&
-                    pipe2(out.data(), O_CLOEXEC) == 0 && pipe2(err.data(), O_CLOEXEC) == 0;
-  int problem = made ? 0 : errno;
-  if (made) {
-    SpawnSettings settings;
-    posix_spawn_file_actions_adddup2(&settings.actions, in[1], STDIN_FILENO);
-    posix_spawn_file_actions_adddup2(&settings.actions, out[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&settings.actions, err[1], STDERR_FILENO);
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&settings.attributes, &none);
-    posix_spawnattr_setpgroup(&settings.attributes, 0);
-    posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    std::vector<std::string> words = command;
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    problem = posix_spawnp(&pid_, arguments[0], &settings.actions, &settings.attributes,
-                           arguments.data(), environ);
+LineProcess::LineProcess(const std::vector<std::string>& command)
+    : child_(command, {.input = ChildProcess::Stream::piped,
+                       .output = ChildProcess::Stream::piped,
+                       .errors = ChildProcess::Stream::piped}) {
+  for (const auto pipe : {ChildProcess::input, ChildProcess::output, ChildProcess::errors}) {
+    fcntl(child_.end_of(pipe), F_SETFL, O_NONBLOCK);
   }
-  for (int* file : {&in[1], &out[1], &err[1]}) close_if_open(*file);
-  to_ = in[0];
-  from_ = out[0];
-  errors_ = err[0];
-  if (problem != 0) {
-    pid_ = -1;
-    for (int* file : {&to_, &from_, &errors_}) close_if_open(*file);
-    fail("{} cannot be started: {}", command[0], std::strerror(problem));
-  }
-  for (const int file : {to_, from_, errors_}) fcntl(file, F_SETFL, O_NONBLOCK);
-}
-
-LineProcess::~LineProcess() {
-  (void)reap();
-  for (int* file : {&to_, &from_, &errors_}) close_if_open(*file);
 }
 
 void LineProcess::read_errors() {
-  std::array<char, 4096> buffer;
-  while (errors_ >= 0) {
-    const ssize_t count = read(errors_, buffer.data(), buffer.size());
-    if (count < 0) return;
-    if (count == 0) {
-      close_if_open(errors_);
-      return;
-    }
-    error_text_.append(buffer.data(), static_cast<std::size_t>(count));
+  for (std::size_t before = 1; before != error_text_.size();) {
+    before = error_text_.size();
+    if (child_.end_of(ChildProcess::errors) < 0) return;
+    child_.read_some(ChildProcess::errors, error_text_);
     if (error_text_.size() > kKeptErrors) {
       error_text_.erase(0, error_text_.size() - kKeptErrors);
     }
@@ -121,30 +55,24 @@ void LineProcess::read_errors() {
 bool LineProcess::wait_for_output(Time deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   if (left.count() <= 0) return false;
-  std::array<pollfd, 2> files = {{{from_, POLLIN, 0}, {errors_, POLLIN, 0}}};
+  std::array<pollfd, 2> files = {{{child_.end_of(ChildProcess::output), POLLIN, 0},
+                                  {child_.end_of(ChildProcess::errors), POLLIN, 0}}};
   // Waits again where a signal came between.
   if (poll(files.data(), files.size(), static_cast<int>(left.count()) + 1) <= 0) return true;
   read_errors();
-  std::array<char, 65536> buffer;
-  for (;;) {
-    const ssize_t count = read(from_, buffer.data(), buffer.size());
-    if (count > 0) {
-      answers_.append(buffer.data(), static_cast<std::size_t>(count));
-      continue;
-    }
-    closed_ = count == 0;
-    return true;
-  }
+  child_.read_some(ChildProcess::output, answers_);
+  return true;
 }
 
 void LineProcess::send(const std::string& line, Time deadline) {
   const std::string text = line + '\n';
+  const int to = child_.end_of(ChildProcess::input);
   for (std::size_t sent = 0; sent < text.size();) {
-    const ssize_t count = ::send(to_, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+    const ssize_t count = ::send(to, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
     if (count > 0) {
       sent += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN && Clock::now() < deadline) {
-      pollfd file = {to_, POLLOUT, 0};
+      pollfd file = {to, POLLOUT, 0};
       poll(&file, 1, 100);
     } else if (errno != EINTR) {
       return;  // it is gone or stuck: waiting for its answer tells
@@ -163,7 +91,7 @@ std::string LineProcess::ask(const std::string& line, double seconds) {
       answers_.erase(0, end + 1);
       return answer;
     }
-    if (closed_) {
+    if (child_.end_of(ChildProcess::output) < 0) {
       const std::string how = reap();
       fail("{}{}", how, last_words());
     }
@@ -175,43 +103,27 @@ std::string LineProcess::ask(const std::string& line, double seconds) {
 }
 
 std::optional<double> LineProcess::processor_seconds() const {
-  return running() ? std::optional(processor_seconds_of(pid_)) : std::nullopt;
+  return running() ? std::optional(processor_seconds_of(child_.pid())) : std::nullopt;
 }
 
 void LineProcess::end(double seconds) {
   if (!running()) return;
-  close_if_open(to_);
+  child_.close(ChildProcess::input);
   const Time deadline = after(seconds);
-  while (Clock::now() < deadline) {
-    siginfo_t info = {};
-    // Left unreaped: the group's number stays ours until reap().
-    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
-    if (info.si_pid != 0) break;
-    read_errors();  // a full pipe would keep it from ending
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  // A full pipe would keep it from ending.
+  while (Clock::now() < deadline && !child_.ends_within(0.005)) read_errors();
   (void)reap();
 }
 
 std::string LineProcess::reap() {
   if (!running()) return "it has ended";
   // One that closed its output is about to end: its own way of ending tells more than ours.
-  siginfo_t info = {};
-  for (int i = 0; closed_ && i < 200 && info.si_pid == 0; ++i) {
-    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
-    if (info.si_pid == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  kill(-pid_, SIGKILL);
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
-  pid_ = -1;
+  const bool closed = child_.end_of(ChildProcess::output) < 0;
+  const bool by_itself = closed && child_.ends_within(1.0);
+  const std::string how = ending_text(child_.end());
   read_errors();
-  if (info.si_pid == 0) return "it was ended";
-  if (WIFEXITED(status)) return fmt::format("it ended with exit code {}", WEXITSTATUS(status));
-  const char* name = sigabbrev_np(WTERMSIG(status));
-  return fmt::format("it was killed by signal {} (SIG{})", WTERMSIG(status),
-                     name == nullptr ? "?" : name);
+  return by_itself ? fmt::format("it ended: {}", how.empty() ? "exit code 0" : how)
+                   : "it was ended";
 }
 
 std::string LineProcess::last_words() {

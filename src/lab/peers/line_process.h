@@ -1,14 +1,13 @@
 #pragma once
 
-// A child process that is asked and answers by lines of text, and never outlives its owner: with
-// time-outs for every answer, in a process group of its own that is ended as a whole.
-
-#include <sys/types.h>
+// A child process that is asked and answers by lines of text, with a time-out for every answer.
 
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/child_process.h"
 
 namespace ridgeline {
 
@@ -16,9 +15,6 @@ class LineProcess {
  public:
   // Throws a failure when the program cannot be started.
   explicit LineProcess(const std::vector<std::string>& command);
-  ~LineProcess();
-  LineProcess(const LineProcess&) = delete;
-  LineProcess& operator=(const LineProcess&) = delete;
 
   // Sends a line and waits for one. A process that ends, or that says nothing in time, is ended
   // with all that it started; the failure thrown tells which of both happened, with the last lines
@@ -28,7 +24,7 @@ class LineProcess {
   // Gives it a moment to end by itself, then ends it. Nothing happens the second time.
   void end(double seconds);
 
-  [[nodiscard]] bool running() const { return pid_ > 0; }
+  [[nodiscard]] bool running() const { return child_.running(); }
   // That it has used so far; nothing where it has ended.
   [[nodiscard]] std::optional<double> processor_seconds() const;
   // "; its last words: ..." or nothing.
@@ -43,9 +39,7 @@ class LineProcess {
   // Ends everything; how the process ended by itself, in words, or "it was ended".
   std::string reap();
 
-  pid_t pid_ = -1;
-  int to_ = -1, from_ = -1, errors_ = -1;
-  bool closed_ = false;  // its standard output
+  ChildProcess child_;
   std::string answers_;  // not yet taken
   std::string error_text_;
 };
