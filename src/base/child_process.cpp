@@ -13,6 +13,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace ridgeline {
@@ -147,7 +148,6 @@ void ChildProcess::read_some(Pipe pipe, std::string& text) {
 void ChildProcess::interrupt() const { (void)kill(pid_, SIGINT); }
 
 bool ChildProcess::ends_within(double seconds) const {
-  using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
   for (;;) {
     siginfo_t info = {};

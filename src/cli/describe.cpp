@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/describe_output.h"
@@ -36,16 +37,11 @@ struct DescribeOptions {
 
 std::vector<std::int64_t> parse_batches(const std::string& text) {
   std::vector<std::int64_t> batches;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::int64_t batch = 0;
-    const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, batch);
-    if (error != std::errc() || stop != text.data() + end || batch < 1 ||
-        batch > std::numeric_limits<std::int32_t>::max()) {
+  for (const std::string_view piece : pieces_of(text, ",")) {
+    batches.push_back(number_in<std::int32_t>(piece).value_or(0));
+    if (batches.back() < 1) {
       bad_input("--batch '{}': expected numbers of samples from 1 on, such as 1,32,256", text);
     }
-    batches.push_back(batch);
-    begin = end + 1;
   }
   return batches;
 }

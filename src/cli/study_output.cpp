@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
@@ -210,16 +211,14 @@ StudyProgress::StudyProgress(std::span<const StudyItemRecord> items)
 
 StudyProgress::~StudyProgress() { clear(); }
 
-double StudyProgress::seconds() const {
-  return std::chrono::duration<double>(Clock::now() - start_).count();
-}
+double StudyProgress::seconds() const { return seconds_since(start_); }
 
 // "7 of 20 done, 2 min 05 s so far, about 6 min left"
 std::string StudyProgress::standing() const {
   // Estimates count little until some of them could be compared with the clock.
   constexpr double kTrust = 10.0;
   const double pace = (done_seconds_ + kTrust) / (done_estimate_ + kTrust);
-  const double item = std::chrono::duration<double>(Clock::now() - item_start_).count();
+  const double item = seconds_since(item_start_);
   const double left = pace * left_estimate_ +
                       (told_ ? 0.0 : std::max(0.0, pace * current_.estimated_seconds - item));
   return fmt::format("{} of {} done, {} so far, about {} left", done_, total_, about(seconds()),

@@ -2,11 +2,11 @@
 
 // A study's plan, its progress and its outcome, for people and for programs.
 
-#include <chrono>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "cli/interrupt.h"
 #include "study/runner.h"
 
@@ -44,7 +44,6 @@ class StudyProgress final : public study::StudyObserver {
   [[nodiscard]] double seconds() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   [[nodiscard]] std::string standing() const;
   void draw();
   void clear();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/folder.h"
+#include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "data/cifar.h"
@@ -51,21 +51,9 @@ bool is_csv(const fs::path& path) {
   return name.ends_with(".csv") || name.ends_with(".csv.gz");
 }
 
-std::vector<std::string_view> pieces_of(std::string_view text, char separator) {
-  std::vector<std::string_view> pieces;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    pieces.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return pieces;
-    text.remove_prefix(end + 1);
-  }
-}
-
 std::int64_t positive(std::string_view text, std::string_view what, const std::string& spec) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (error != std::errc() || end != text.data() + text.size() || number < 1 || number > kMost) {
+  const std::int32_t number = number_in<std::int32_t>(text).value_or(0);
+  if (number < 1) {
     bad_input(
         "dataset '{}': '{}' is no {}; expected synthetic:CxHxW:CLASSES:COUNT with whole "
         "numbers from 1, for example synthetic:1x28x28:10:60000",
@@ -75,10 +63,10 @@ std::int64_t positive(std::string_view text, std::string_view what, const std::s
 }
 
 Split load_synthetic(const std::string& spec, const LoadOptions& options) {
-  const std::vector<std::string_view> pieces = pieces_of(spec, ':');
+  const std::vector<std::string_view> pieces = pieces_of(spec, ":");
   SyntheticOptions synthetic{.seed = options.seed};
   if (pieces.size() > 1) {
-    const std::vector<std::string_view> sizes = pieces_of(pieces[1], 'x');
+    const std::vector<std::string_view> sizes = pieces_of(pieces[1], "x");
     if (sizes.size() != 3 || pieces.size() > 4) {
       bad_input(
           "dataset '{}': expected synthetic:CxHxW:CLASSES:COUNT, for example "

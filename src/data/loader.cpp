@@ -1,11 +1,11 @@
 #include "data/loader.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <numeric>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace ridgeline {
@@ -215,10 +215,9 @@ std::optional<Batch> Loader::next() {
     Slot& slot = slot_of(index);
     const auto ready = [&] { return taken_ > index && slot.rows_left == 0; };
     if (!ready()) {
-      const auto start = std::chrono::steady_clock::now();
+      const auto start = Clock::now();
       wake_user_.wait(lock, ready);
-      wait_seconds_ +=
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      wait_seconds_ += seconds_since(start);
     }
     if (slot.error) {
       end_ = 0;

@@ -2,11 +2,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "devices/device.h"
 #include "devices/free_memory.h"
@@ -75,9 +75,9 @@ class CpuDevice final : public Device {
   void launch(const Kernel& kernel, const KernelArgs& args) override { kernel.run(args); }
   void synchronize() override {}
   [[nodiscard]] double time(const std::function<void()>& launches) override {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     launches();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return seconds_since(start);
   }
 
  private:

@@ -1,8 +1,7 @@
 #include "devices/device.h"
 
-#include <charconv>
-
 #include "base/error.h"
+#include "base/parse.h"
 
 namespace ridgeline {
 
@@ -10,10 +9,8 @@ std::unique_ptr<Device> make_device(const std::string& name) {
   if (name == "cpu") return make_cpu_device();
   if (name == "cuda") return make_cuda_device(0);
   if (name.starts_with("cuda:")) {
-    int index = 0;
-    const char* end = name.data() + name.size();
-    const auto [stop, error] = std::from_chars(name.data() + 5, end, index);
-    if (error == std::errc() && stop == end && index >= 0) return make_cuda_device(index);
+    const int index = number_in<int>(std::string_view(name).substr(5)).value_or(-1);
+    if (index >= 0) return make_cuda_device(index);
   }
   bad_input("unknown device '{}'; known: cpu, and cuda:0, cuda:1 and so on for graphics processors",
             name);

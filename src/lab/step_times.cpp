@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "devices/step_clock.h"
@@ -14,12 +15,6 @@
 
 namespace ridgeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 enum class Part { forward, backward, optimizer };
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
 
@@ -13,12 +13,11 @@ namespace {
 
 std::int64_t parse_number(const ModelConfig& config, std::string_view option,
                           std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) {
+  const auto number = number_in<std::int64_t>(text);
+  if (!number || *number < 0) {
     bad_input("{}: option {} wants whole numbers, not '{}'", config.name, option, text);
   }
-  return number;
+  return *number;
 }
 
 }  // namespace
@@ -50,14 +49,12 @@ std::vector<std::int64_t> ModelConfig::numbers(std::string_view option_name) con
 
 double ModelConfig::probability(std::string_view option_name) const {
   const std::string text = option(option_name);
-  double number = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() ||
-      !(number >= 0.0 && number < 1.0)) {
+  const auto number = number_in<double>(text);
+  if (!number || *number < 0.0 || *number >= 1.0) {
     bad_input("{}: option {} wants a probability of at least 0 and below 1, not '{}'", name,
               option_name, text);
   }
-  return number;
+  return *number;
 }
 
 ActivationAttributes ModelConfig::activation(std::string_view option_name) const {

@@ -1,22 +1,16 @@
 #include "plan/measure.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/philox.h"
 #include "plan/session.h"
 
 namespace ridgeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Labels must stay below the number of classes, which the loss tells.
 std::int64_t bound_of(const Graph& graph, const Value& value) {

@@ -1,11 +1,11 @@
 #include "report/data.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "lab/compare/run_series.h"
 #include "lab/memory_ledger.h"
@@ -183,11 +183,7 @@ std::optional<double> RunView::number(const std::string& axis) const {
   }
   if (const IdentityField* field = find_identity_field(axis)) return field->value(run);
   if (const auto known = number_of(run, axis)) return known;
-  const std::string text = option_of(run.work, axis);
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return number_in<double>(option_of(run.work, axis));
 }
 
 Data::Data(const Store& store) : store_(store) {

@@ -6,13 +6,12 @@
 #include <chrono>
 
 #include "base/child_process.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 
 namespace ridgeline::study {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMilliseconds = 100;
 constexpr std::size_t kErrorBytes = 16384;

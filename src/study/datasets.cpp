@@ -1,9 +1,9 @@
 #include "study/datasets.h"
 
 #include <array>
-#include <charconv>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
 
@@ -15,31 +15,20 @@ constexpr std::string_view kSynthetic = "synthetic";
 constexpr DataShape kUsualSynthetic{1, 28, 28, 10, 0};
 
 std::int64_t number_of(std::string_view text, const std::string& data) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 1) {
+  const std::int64_t number = number_in<std::int64_t>(text).value_or(0);
+  if (number < 1) {
     bad_input("data '{}': expected synthetic[:CxHxW[:CLASSES[:COUNT]]] with whole numbers from 1",
               data);
   }
   return number;
 }
 
-std::vector<std::string_view> pieces_of(std::string_view text, char separator) {
-  std::vector<std::string_view> pieces;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    pieces.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return pieces;
-    text.remove_prefix(end + 1);
-  }
-}
-
 DataShape synthetic_shape(const std::string& data) {
   DataShape shape = kUsualSynthetic;
-  const std::vector<std::string_view> pieces = pieces_of(data, ':');
+  const std::vector<std::string_view> pieces = pieces_of(data, ":");
   if (pieces.size() > 4) number_of("", data);
   if (pieces.size() > 1) {
-    const std::vector<std::string_view> sizes = pieces_of(pieces[1], 'x');
+    const std::vector<std::string_view> sizes = pieces_of(pieces[1], "x");
     if (sizes.size() != 3) number_of("", data);
     shape.channels = number_of(sizes[0], data);
     shape.height = number_of(sizes[1], data);

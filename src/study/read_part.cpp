@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "backends/registry.h"
+#include "base/parse.h"
 #include "base/precision.h"
 #include "base/suggest.h"
 #include "base/text.h"
@@ -75,9 +75,8 @@ void check_image(const std::string& text) { (void)parse_image(text, 1); }
 
 std::int64_t batch_of(const std::string& text) {
   if (text == "full") return kFullBatch;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 1) {
+  const std::int64_t number = number_in<std::int64_t>(text).value_or(0);
+  if (number < 1) {
     bad_input("batch '{}': must be a whole number from 1, or \"full\": all of the data", text);
   }
   return number;
@@ -89,11 +88,9 @@ OptimizerChoice optimizer_of(const std::string& text) {
   check_name("optimizer", choice.name, {"sgd", "adam", "adamw"});
   if (space == std::string::npos) return choice;
   const std::string rest = text.substr(space + 1);
-  double rate = 0.0;
-  const char* begin = rest.data() + std::min<std::size_t>(3, rest.size());
-  const auto [end, error] = std::from_chars(begin, rest.data() + rest.size(), rate);
-  if (!rest.starts_with("lr=") || error != std::errc() || end != rest.data() + rest.size() ||
-      !(rate > 0.0)) {
+  const double rate =
+      rest.starts_with("lr=") ? number_in<double>(rest.substr(3)).value_or(0.0) : 0.0;
+  if (!(rate > 0.0)) {
     bad_input("optimizer '{}': expected a name, or a name and its rate, such as \"adam lr=0.001\"",
               text);
   }

@@ -1,9 +1,9 @@
 #include "study/runner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "study/child.h"
 
@@ -184,7 +184,7 @@ bool StudyRun::run_item(std::size_t index, StudyObserver& observer) {
   observer.begun(item.record);
   // Of a call that was killed.
   remove_runs(item.record.key);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const bool ceilings = !item.ceilings_of.empty();
   ChildEnding ending;
   if (!ceilings || !ceilings_known(item.ceilings_of)) {
@@ -201,8 +201,7 @@ bool StudyRun::run_item(std::size_t index, StudyObserver& observer) {
     remove_runs(item.record.key);
     return false;
   }
-  item.record.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  item.record.seconds = seconds_since(start);
   item.record.status = ending.outcome.status;
   item.record.reason = shortened(ending.outcome.reason);
   std::vector<StudyItemRecord> changed = {item.record};

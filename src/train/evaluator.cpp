@@ -1,9 +1,9 @@
 #include "train/evaluator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "base/clock.h"
 #include "plan/without_measuring.h"
 
 namespace ridgeline {
@@ -20,7 +20,6 @@ EvaluationPlans add_evaluation_plans(StepRunner& runner, StepSpec spec, std::int
 
 Evaluation run_evaluation(StepRunner& runner, Loader& loader, const EvaluationPlans& plans,
                           std::uint64_t seed, const SeeLogits& see) {
-  using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   Session& session = runner.session();
   runner.clear_totals();
@@ -43,7 +42,7 @@ Evaluation run_evaluation(StepRunner& runner, Loader& loader, const EvaluationPl
           .accuracy = totals.top1 / totals.rows,
           .top5 = totals.top5 / totals.rows,
           .samples = std::llround(totals.rows),
-          .seconds = std::chrono::duration<double>(Clock::now() - start).count()};
+          .seconds = seconds_since(start)};
 }
 
 Evaluator::Evaluator(EvaluatorConfig config, const Dataset& data, std::unique_ptr<Device> device)

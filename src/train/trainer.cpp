@@ -1,11 +1,11 @@
 #include "train/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "plan/without_measuring.h"
@@ -13,13 +13,7 @@
 namespace ridgeline {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kHighestAdvised = 0.1;  // learning rate after a loss that is no number
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void check_share(const char* what, double value) {
   if (!(value >= 0.0 && value < 1.0)) {

@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -12,15 +11,15 @@
 #include <optional>
 
 #include "backends/cudnn/measure.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "plan/auto.h"
 #include "plan/choice_cache.h"
 #include "plan/without_measuring.h"
 
 namespace ridgeline::cudnn {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostEngines = 10, kMostAlgorithms = 6;
 // Engines that are compiled when they are built take up to a second each: not all are tried then.
@@ -90,18 +89,11 @@ std::string cache_key(const Product& product) {
   return fmt::format("{} | {} | {}", product.text(), device_name(), library_version());
 }
 
-std::optional<double> number(const std::string& text) {
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // What an earlier process chose, if it is still on offer.
 std::optional<Choice> recalled(Entry& entry, const Product& product) {
   const std::vector<std::string> stored = load_choice(cache_file(), cache_key(product));
   if (stored.size() != 2) return std::nullopt;
-  const std::optional<double> seconds = number(stored[1]);
+  const std::optional<double> seconds = number_in<double>(stored[1]);
   for (std::size_t i = 0; seconds && i < entry.candidates.size(); ++i) {
     if (entry.candidates[i].name != stored[0]) continue;
     if (const auto& executable = entry.build(i)) return Choice{executable, *seconds};

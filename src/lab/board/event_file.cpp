@@ -10,13 +10,12 @@
 #include <cstring>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lab/board/wire.h"
 
 namespace ridgeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatience{2};                // between two flushes
 constexpr std::size_t kMostWaiting = std::size_t{1} << 20;  // bytes

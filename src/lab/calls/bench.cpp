@@ -1,10 +1,10 @@
 #include "lab/calls/bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lab/board/bench_board.h"
 #include "lab/measure/blocks.h"
@@ -18,8 +18,6 @@
 
 namespace ridgeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostProcesses = 1000;
 constexpr double kWatchSeconds = 1.0;  // for the sensors, of candidates side by side
@@ -110,9 +108,7 @@ class World {
             .settle = [](const std::function<double()>& used) { (void)wait_until_quiet(used); }};
   }
   [[nodiscard]] Clock::time_point start() const { return start_; }
-  [[nodiscard]] double now() const {
-    return std::chrono::duration<double>(Clock::now() - start_).count();
-  }
+  [[nodiscard]] double now() const { return seconds_since(start_); }
 
  private:
   CallListener& listener_;

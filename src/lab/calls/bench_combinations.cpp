@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <set>
 
 #include "backends/registry.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "lab/calls/bench_matrix.h"
@@ -19,14 +19,12 @@ namespace {
 std::vector<std::string> list_of(const char* option, const std::string& list) {
   std::vector<std::string> items;
   std::set<std::string> seen;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    items.push_back(list.substr(begin, end - begin));
+  for (const std::string_view piece : pieces_of(list, ",")) {
+    items.emplace_back(piece);
     if (items.back().empty() && !list.empty()) {
       bad_input("{} '{}': an entry between the commas is empty", option, list);
     }
     if (!seen.insert(items.back()).second) bad_input("{}: {} is named twice", option, items.back());
-    begin = end + 1;
   }
   return items;
 }
@@ -36,10 +34,7 @@ std::vector<std::string> numbers_of(const char* option, const std::string& list,
   std::vector<std::string> items = list_of(option, list);
   for (const std::string& item : items) {
     if (item.empty() || item == other) continue;
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), number);
-    if (error != std::errc() || end != item.data() + item.size() || number < 1 ||
-        number > std::numeric_limits<std::int32_t>::max()) {
+    if (number_in<std::int32_t>(item).value_or(0) < 1) {
       bad_input("{} {}: must be a whole number from 1 to {}{}", option, item,
                 std::numeric_limits<std::int32_t>::max(),
                 *other == '\0' ? "" : fmt::format(", or {}", other));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -10,6 +9,7 @@
 #include "backends/registry.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
 
@@ -19,22 +19,6 @@ namespace {
 constexpr std::int64_t kLargestBatch = std::numeric_limits<std::int32_t>::max();
 constexpr int kMostThreads = 4096;
 constexpr double kSgdMomentum = 0.9;
-
-std::vector<std::string_view> pieces_of(std::string_view text, char separator) {
-  std::vector<std::string_view> pieces;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    pieces.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return pieces;
-    text.remove_prefix(end + 1);
-  }
-}
-
-template <typename Number>
-bool parse_whole(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 void check_amount(const char* option, double value) {
   if (!std::isfinite(value)) bad_input("{} {}: must be a finite number", option, value);
@@ -177,9 +161,9 @@ void fit_to_data(ModelConfig& model, const Dataset& data) {
 
 ImageShape parse_image(const std::string& text, std::int64_t channels, const char* option) {
   std::vector<std::int64_t> numbers;
-  for (const std::string_view piece : pieces_of(text, 'x')) {
-    std::int64_t number = 0;
-    if (!parse_whole(piece, number) || number < 1 || number > 65536) numbers.assign(4, 0);
+  for (const std::string_view piece : pieces_of(text, "x")) {
+    const std::int64_t number = number_in<std::int64_t>(piece).value_or(0);
+    if (number < 1 || number > 65536) numbers.assign(4, 0);
     numbers.push_back(number);
   }
   switch (numbers.size()) {
@@ -232,15 +216,15 @@ void set_normalisation(StepSpec& step, const std::string& text) {
     return;
   }
   std::vector<double> numbers;
-  for (const std::string_view piece : pieces_of(text, ',')) {
-    double number = 0.0;
-    if (!parse_whole(piece, number)) {
+  for (const std::string_view piece : pieces_of(text, ",")) {
+    const auto number = number_in<double>(piece);
+    if (!number) {
       bad_input(
           "--normalize '{}': expected unit, mnist, imagenet, or the mean and the deviation of each "
           "channel, such as 0.1307,0.3081",
           text);
     }
-    numbers.push_back(number);
+    numbers.push_back(*number);
   }
   if (numbers.size() != 2 * channels) {
     bad_input(

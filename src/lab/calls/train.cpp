@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <chrono>
 #include <cmath>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/parse.h"
 #include "base/reason.h"
 #include "base/text.h"
 #include "data/catalog.h"
@@ -19,18 +19,13 @@
 namespace ridgeline {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::int64_t kFullBatchPace = 50;  // iterations between two rows of the table
 constexpr double kUsualValidation = 0.1;     // share held out of data without a test part
 
 double parse_number(const char* option, std::string_view text) {
-  double number = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) {
-    bad_input("{} '{}': is no number", option, text);
-  }
-  return number;
+  const auto number = number_in<double>(text);
+  if (!number) bad_input("{} '{}': is no number", option, text);
+  return *number;
 }
 
 // 0.98, 98 or 98%.
@@ -271,7 +266,7 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   fit_input(config, request, split.train);
   fit_batch(config, split.train, listener);
   checkpoints.configure(config, split);
-  report.load_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  report.load_seconds = seconds_since(start);
 
   Trainer trainer(config, split, std::move(device));
   checkpoints.load(trainer);

@@ -1,10 +1,10 @@
 #include "lab/calls/train_record.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <set>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/reason.h"
@@ -81,9 +81,7 @@ TrainRecord::TrainRecord(const TrainRecordOptions& options, Trainer& trainer, co
 
 TrainRecord::~TrainRecord() { give_up(); }
 
-double TrainRecord::now() const {
-  return std::chrono::duration<double>(TelemetrySampler::Clock::now() - start_).count();
-}
+double TrainRecord::now() const { return seconds_since(start_); }
 
 template <typename Body>
 void TrainRecord::writing(Body body) {

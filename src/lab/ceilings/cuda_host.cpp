@@ -3,9 +3,9 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lab/ceilings/ceilings.h"
 #include "lab/ceilings/cuda_loops.h"
@@ -19,9 +19,9 @@ void check(cudaError_t error, const char* what) {
 
 template <typename Body>
 double seconds_of(Body&& body) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 Stream stream_of(const Device& device) { return static_cast<Stream>(device.queue()); }

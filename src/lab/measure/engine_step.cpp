@@ -1,8 +1,8 @@
 #include "lab/measure/engine_step.h"
 
-#include <chrono>
 #include <numeric>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "data/loader.h"
 #include "lab/measure/plan_timer.h"
@@ -11,12 +11,6 @@
 
 namespace ridgeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::int64_t bytes_of_plan(const EngineStepConfig& config) {
   StepRunner dry(*config.device, without_search(config.request, *config.device));

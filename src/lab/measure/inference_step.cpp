@@ -1,15 +1,12 @@
 #include "lab/measure/inference_step.h"
 
-#include <chrono>
-
+#include "base/clock.h"
 #include "base/error.h"
 #include "lab/measure/plan_timer.h"
 #include "lab/memory_ledger.h"
 
 namespace ridgeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 class InferenceStep final : public MeasuredStep {
  public:
@@ -25,9 +22,7 @@ class InferenceStep final : public MeasuredStep {
 
   Preparation prepare() override {
     const Clock::time_point start = Clock::now();
-    const auto seconds = [&] {
-      return std::chrono::duration<double>(Clock::now() - start).count();
-    };
+    const auto seconds = [&] { return seconds_since(start); };
     Preparation preparation;
     ledger_.emplace(*config_.device);
     runner_ = std::make_unique<InferenceRunner>(*config_.device, config_.request, config_.step);

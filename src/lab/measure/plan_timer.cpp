@@ -1,22 +1,11 @@
 #include "lab/measure/plan_timer.h"
 
-#include <chrono>
-
+#include "base/clock.h"
 #include "lab/complexity.h"
 #include "lab/measure/provider_shares.h"
 #include "lab/step_times.h"
 
 namespace ridgeline {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-}  // namespace
-
 bool searches(const PlanRequest& request) {
   return request.backend == "auto" || request.backend == "cudnn";
 }

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace ridgeline {
 
 bool wait_until_quiet(const QuietClocks& clocks) {
@@ -19,17 +21,14 @@ bool wait_until_quiet(const QuietClocks& clocks) {
 }
 
 bool wait_until_quiet(const std::function<double()>& used) {
-  const auto start = std::chrono::steady_clock::now();
-  return wait_until_quiet(
-      {.now =
-           [&] {
-             return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-           },
-       .sleep =
-           [](double seconds) {
-             std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-           },
-       .used = used});
+  const auto start = Clock::now();
+  return wait_until_quiet({.now = [&] { return seconds_since(start); },
+                           .sleep =
+                               [](double seconds) {
+                                 std::this_thread::sleep_for(
+                                     std::chrono::duration<double>(seconds));
+                               },
+                           .used = used});
 }
 
 }  // namespace ridgeline

@@ -1,19 +1,10 @@
 #include "lab/measure/recorder.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/reason.h"
 
 namespace ridgeline {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-}  // namespace
-
 StoreRecorder::StoreRecorder(Store& store, RecorderConfig config, const ResultCollector& results)
     : store_(store), config_(std::move(config)), results_(results), runs_(config_.runs.size()) {}
 

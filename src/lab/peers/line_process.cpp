@@ -8,13 +8,12 @@
 #include <cerrno>
 #include <deque>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/processor_time.h"
 
 namespace ridgeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kKeptErrors = 8192;  // bytes of standard error
 constexpr std::size_t kShownLines = 4;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -15,8 +16,6 @@
 
 namespace ridgeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kWarmup = 3;  // a device records its launches in the second
 
@@ -156,8 +155,7 @@ class Collection {
       Sample sample;
       sample.iteration = static_cast<std::int64_t>(collected_.samples.size());
       sample.kind = kind;
-      sample.at_seconds =
-          std::chrono::duration<double>(Clock::now() - begun_).count() - iteration.wall_seconds;
+      sample.at_seconds = seconds_since(begun_) - iteration.wall_seconds;
       sample.wall_seconds = iteration.wall_seconds;
       sample.device_seconds = iteration.device_seconds;
       sample.data_wait_seconds = iteration.data_wait_seconds;

@@ -1,5 +1,6 @@
 #include "lab/profile/cupti_profiler.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lab/profile/cupti_capture.h"
 #include "lab/profile/cupti_library.h"
@@ -9,8 +10,6 @@
 
 namespace ridgeline {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 std::int64_t nanoseconds_of(Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();

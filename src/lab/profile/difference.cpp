@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "lab/compare/alike.h"
 #include "lab/compare/run_series.h"
 #include "lab/stats/summary.h"
@@ -20,30 +21,21 @@ struct Op {
   auto operator<=>(const Op&) const = default;
 };
 
-std::vector<std::string> split(const std::string& text, std::string_view separator) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(separator, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + separator.size();
-  }
-  return parts;
-}
-
 // What a step covers. Reorders belong to the layer that they serve; runs of an older store know the
 // layer of the first op alone.
 std::vector<Op> ops_of(const StepTime& step) {
   std::vector<Op> ops;
-  for (const std::string& text : split(step.covers, "; ")) {
+  for (const std::string_view text : pieces_of(step.covers, "; ")) {
     const std::size_t kind = text.find(' ');
     const std::size_t layer = kind == std::string::npos ? kind : text.find(' ', kind + 1);
     if (layer == std::string::npos) continue;
-    ops.push_back(
-        {text.substr(0, kind), text.substr(kind + 1, layer - kind - 1), text.substr(layer + 1)});
+    ops.push_back({std::string(text.substr(0, kind)),
+                   std::string(text.substr(kind + 1, layer - kind - 1)),
+                   std::string(text.substr(layer + 1))});
   }
   if (!ops.empty()) return ops;
-  for (std::string& kind : split(step.ops, "+")) {
-    ops.push_back({step.phase, std::move(kind), step.layer});
+  for (const std::string_view kind : pieces_of(step.ops, "+")) {
+    ops.push_back({step.phase, std::string(kind), step.layer});
   }
   return ops;
 }

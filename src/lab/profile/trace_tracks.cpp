@@ -1,7 +1,6 @@
 #include "lab/profile/trace_tracks.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/parse.h"
 
 namespace ridgeline {
 namespace {
@@ -21,11 +21,8 @@ std::int64_t rounded(double seconds) {
 // 7 of "stream 7".
 std::optional<std::int64_t> number_after(std::string_view prefix, std::string_view text) {
   if (!text.starts_with(prefix)) return std::nullopt;
-  text.remove_prefix(prefix.size());
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && number >= 0 ? std::optional(number) : std::nullopt;
+  const auto number = number_in<std::int64_t>(text.substr(prefix.size()));
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 // Spans that lie in one row of a trace without overlapping in part.

@@ -1,10 +1,10 @@
 #include "lab/store/identity_v4.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 
+#include "base/parse.h"
 #include "base/text.h"
 #include "models/model.h"
 
@@ -13,21 +13,12 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Words split(std::string_view text, char separator) {
-  Words words;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    words.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
-}
-
-std::optional<double> number_of(std::string_view text) {
-  double number = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+// Without empty parts at the end.
+Words split(std::string_view text, std::string_view separator) {
+  if (text.empty()) return {};
+  if (text.ends_with(separator)) text.remove_suffix(separator.size());
+  const std::vector<std::string_view> pieces = pieces_of(text, separator);
+  return {pieces.begin(), pieces.end()};
 }
 
 // The same of a count.
@@ -73,7 +64,7 @@ class CommandLine {
     return found.empty() ? otherwise : found.back();
   }
   [[nodiscard]] std::optional<double> number(const std::string& name) const {
-    return number_of(value(name, ""));
+    return number_in<double>(value(name, ""));
   }
   [[nodiscard]] std::int64_t whole(const std::string& name, std::int64_t otherwise) const {
     return whole_of(number(name), otherwise);
@@ -90,7 +81,7 @@ void keep(Work& work, const std::string& name, const std::string& text) {
 
 void read_settings(const std::string& text, Work& work) {
   std::string* value = nullptr;
-  for (const std::string& part : split(text, ',')) {
+  for (const std::string& part : split(text, ",")) {
     const std::size_t equals = part.find('=');
     if (equals != std::string::npos) {
       value = &work.settings[part.substr(0, equals)];
@@ -105,7 +96,7 @@ void read_settings(const std::string& text, Work& work) {
 }
 
 void read_optimizer(const std::string& text, Work& work) {
-  const Words words = split(text, ' ');
+  const Words words = split(text, " ");
   Work read = work;
   if (!words.empty()) read.optimizer = words[0];
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -116,7 +107,8 @@ void read_optimizer(const std::string& text, Work& work) {
     const bool decay = words[i] == "weight" && i + 1 < words.size() && words[i + 1] == "decay";
     const std::string& name = words[i];
     i += decay ? 2 : 1;
-    const std::optional<double> number = i < words.size() ? number_of(words[i]) : std::nullopt;
+    const std::optional<double> number =
+        i < words.size() ? number_in<double>(words[i]) : std::nullopt;
     if (number && decay) {
       read.weight_decay = *number;
     } else if (number && name == "momentum") {
@@ -138,12 +130,12 @@ void read_normalisation(const std::string& text, Work& work) {
   if (!text.starts_with(kBegin) || middle == std::string::npos) {
     return keep(work, "normalisation", text);
   }
-  const Words means = split(text.substr(kBegin.size(), middle - kBegin.size()), ','),
-              deviations = split(text.substr(middle + kMiddle.size()), ',');
+  const Words means = split(text.substr(kBegin.size(), middle - kBegin.size()), ","),
+              deviations = split(text.substr(middle + kMiddle.size()), ",");
   NumberList numbers;
   for (const Words* list : {&means, &deviations}) {
     for (const std::string& word : *list) {
-      const std::optional<double> number = number_of(word);
+      const std::optional<double> number = number_in<double>(word);
       if (!number) return keep(work, "normalisation", text);
       numbers.push_back(*number);
     }
@@ -154,9 +146,10 @@ void read_normalisation(const std::string& text, Work& work) {
 void read_variant(const std::string& text, Work& work) {
   static constexpr std::string_view kFreeze = "freeze=", kSmoothing = "label-smoothing=";
   Words unread;
-  for (const std::string& part : split(text, ',')) {
-    const std::optional<double> smoothing =
-        part.starts_with(kSmoothing) ? number_of(part.substr(kSmoothing.size())) : std::nullopt;
+  for (const std::string& part : split(text, ",")) {
+    const std::optional<double> smoothing = part.starts_with(kSmoothing)
+                                                ? number_in<double>(part.substr(kSmoothing.size()))
+                                                : std::nullopt;
     if (part == "loader") {
       work.loader = true;
     } else if (part == "crop") {
@@ -177,7 +170,7 @@ void read_variant(const std::string& text, Work& work) {
 
 void read_options(const std::string& text, Executor& executor) {
   static constexpr std::string_view kPass = "no-pass ", kWorkers = "workers ";
-  for (const std::string& part : split(text, ',')) {
+  for (const std::string& part : split(text, ",")) {
     if (part == "deterministic") {
       executor.deterministic = true;
     } else if (part == "recompute") {
@@ -185,7 +178,7 @@ void read_options(const std::string& text, Executor& executor) {
     } else if (part.starts_with(kPass)) {
       executor.disabled_passes.push_back(part.substr(kPass.size()));
     } else if (part.starts_with(kWorkers)) {
-      executor.workers = whole_of(number_of(part.substr(kWorkers.size())), 0);
+      executor.workers = whole_of(number_in<double>(part.substr(kWorkers.size())), 0);
     } else {
       executor.modes.push_back(part);
     }
@@ -196,7 +189,7 @@ void read_options(const std::string& text, Executor& executor) {
 std::optional<double> share_of(std::string text) {
   const bool percent = text.ends_with('%');
   if (percent) text.pop_back();
-  const std::optional<double> number = number_of(text);
+  const std::optional<double> number = number_in<double>(text);
   return number && (percent || *number > 1.0) ? std::optional(*number / 100.0) : number;
 }
 
@@ -233,7 +226,7 @@ void read_training(const RunV4& run, const CommandLine& line, Identity& identity
 
 // One entry of a list of batches may have been "full".
 bool is_full_batch(const Work& work, const CommandLine& line) {
-  const Words batches = split(line.value("--batch", ""), ',');
+  const Words batches = split(line.value("--batch", ""), ",");
   const auto listed = [&](std::string_view batch) {
     return std::find(batches.begin(), batches.end(), batch) != batches.end();
   };

@@ -1,8 +1,7 @@
 #include "lab/store/run_filter.h"
 
-#include <charconv>
-
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "lab/store/identity_fields.h"
@@ -43,9 +42,8 @@ void check_name(std::string_view name, const std::string& text) {
 }
 
 bool same_number(const std::optional<double>& value, const std::string& text) {
-  double number = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && value == number;
+  const auto number = number_in<double>(text);
+  return number && value == number;
 }
 
 bool fits(const RunRecord& run, const std::string& name, const std::string& wanted) {

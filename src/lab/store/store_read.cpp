@@ -1,8 +1,8 @@
 // Reading.
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/parse.h"
 #include "lab/store/database.h"
 #include "lab/store/store.h"
 
@@ -18,9 +18,7 @@ bool is_number(const std::string& text) {
 std::optional<std::int64_t> steps_back(const std::string& name) {
   if (name == "last") return 0;
   if (!name.starts_with("last~") || !is_number(name.substr(5))) return std::nullopt;
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), count);
-  return error == std::errc() ? std::optional(count) : std::nullopt;
+  return number_in<std::int64_t>(name.substr(5));
 }
 
 }  // namespace

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/text.h"
 
 namespace ridgeline::report {
@@ -138,11 +138,7 @@ std::string SweepAxis::text(const RunView& run) const {
 
 std::optional<double> SweepAxis::number(const RunView& run) const {
   if (option.empty()) return identity_field(field).value(run.run);
-  const std::string text = value_of(*this, run);
-  double value = 0.0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  return number_in<double>(value_of(*this, run));
 }
 
 FieldNames SweepAxis::fields() const {
