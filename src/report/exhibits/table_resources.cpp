@@ -101,7 +101,8 @@ Tables make_resources(const ExhibitInput& input) {
   Table heat = begin_table(input, "memory, heat and energy", "Resources", heads);
   heat.caption +=
       " Means and extremes of all readings while the run was measured; memory in MB of "
-      "10^6 bytes. Energy is that of all devices that tell theirs.";
+      "10^6 bytes. Energy is that of the processor and the device that computes, as far as they "
+      "tell theirs.";
   heat.columns.push_back({"process", "MB", true, "Most resident memory of the process"});
   heat.columns.push_back({"device", "MB", true, "Most memory on the graphics processor"});
   add_columns(heat, kHeat);
