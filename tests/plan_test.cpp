@@ -10,10 +10,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "backends/auto.h"
 #include "backends/registry.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "plan/auto.h"
 #include "plan/memory.h"
 #include "plan/session.h"
 #include "support/queued_device.h"

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "backends/auto.h"
 #include "base/parallel.h"
 #include "lab/ceilings/ceilings.h"
 #include "lab/roofline/points.h"
 #include "lab/step_times.h"
-#include "plan/auto.h"
 #include "plan/measure.h"
 #include "train/step_graph.h"
 

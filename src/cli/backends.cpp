@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/auto.h"
 #include "backends/registry.h"
 #include "base/error.h"
 #include "base/json_text.h"
@@ -9,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/parser.h"
-#include "plan/auto.h"
 
 namespace ridgeline::cli {
 namespace {

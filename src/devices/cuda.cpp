@@ -6,10 +6,9 @@
 #include <cstring>
 #include <map>
 
-#include "backends/cuda/launch.h"
-#include "backends/cuda/upload.h"
 #include "base/error.h"
 #include "devices/cuda_bus.h"
+#include "devices/cuda_upload.h"
 #include "devices/device.h"
 
 namespace ridgeline {
@@ -197,11 +196,15 @@ class CudaDevice final : public Device {
   }
 
   void upload(std::byte* dst, const void* src, std::size_t bytes) override {
-    if (bytes <= cuda::kSmallUpload) return cuda::upload_small(dst, src, bytes, compute_);
+    if (bytes <= cuda::kSmallUpload) {
+      return check(cuda::upload_small(dst, src, bytes, compute_), "a small upload");
+    }
     check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyHostToDevice, compute_), "an upload");
   }
   void stage(std::byte* dst, const void* src, std::size_t bytes) override {
-    if (bytes <= cuda::kSmallUpload) return cuda::upload_small(dst, src, bytes, compute_);
+    if (bytes <= cuda::kSmallUpload) {
+      return check(cuda::upload_small(dst, src, bytes, compute_), "a small upload");
+    }
     Lane& lane = lanes_[dst];
     lane.slots[lane.next].send(dst, src, bytes, compute_, copies_);
     lane.next = 1 - lane.next;

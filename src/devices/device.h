@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/precision.h"
-#include "plan/kernel.h"
+#include "devices/kernel.h"
 
 namespace ridgeline {
 

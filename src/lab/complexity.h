@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/auto.h"
+#include "backends/auto.h"
 #include "train/step_graph.h"
 
 namespace ridgeline {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "backends/auto.h"
 #include "data/dataset.h"
 #include "lab/peers/peer_name.h"
 #include "lab/store/identity_fields.h"
-#include "plan/auto.h"
 #include "train/trainer.h"
 
 namespace ridgeline {

@@ -7,7 +7,6 @@
 #include "base/durable_file.h"
 #include "base/error.h"
 #include "base/json_text.h"
-#include "plan/auto.h"
 
 namespace ridgeline {
 namespace {

@@ -77,6 +77,7 @@ Cost Plan::work() const {
 Plan make_plan(Graph graph, const PlanOptions& options) {
   Plan plan;
   plan.graph = std::make_shared<const Graph>(std::move(graph));
+  plan.providers = options.providers;
   std::vector<Tile> tiles = select_tiles(*plan.graph, options, plan.refusals);
   settle_layouts(plan, std::move(tiles), options);
   if (pass_enabled(options, "slices")) join_slices(plan);

@@ -99,6 +99,7 @@ class Plan {
   // outputs keep their places in scratch through all steps.
   std::vector<Step> setup;
   std::vector<Refusal> refusals;
+  std::vector<const Backend*> providers;  // that it was made from
   std::int64_t scratch_bytes = 0;
 
   // The form that a view finally lies in, and the offset within it.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/registry.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "devices/nvtx.h"
@@ -86,13 +85,11 @@ Tensor plain_tensor(const DeviceMemory& memory, const TensorSpec& spec) {
   return {memory.data(), spec, Layout::plain(), dense_strides(spec.shape, LayoutKind::plain)};
 }
 
-// Copies a value from one layout to another and waits.
-void reorder(Device& device, const Tensor& from, const Tensor& to) {
+// Copies a value of a plan from one layout to another and waits.
+void reorder(Device& device, const Plan& plan, const Tensor& from, const Tensor& to) {
   std::unique_ptr<Kernel> kernel;
-  for (const Backend* backend : usable_backends()) {
-    if (kernel == nullptr && backend->device == device.kind()) {
-      kernel = backend->make_reorder(from.spec, from.layout, to.layout);
-    }
+  for (const Backend* backend : plan.providers) {
+    if (kernel == nullptr) kernel = backend->make_reorder(from.spec, from.layout, to.layout);
   }
   ensure(kernel != nullptr, "nobody can copy layout {} to {}", from.layout.text(),
          to.layout.text());
@@ -339,7 +336,7 @@ std::vector<double> Session::read_form(PlanId id, FormId form_id) const {
   if (source.layout.kind() == LayoutKind::own) {
     converted = DeviceMemory(device_, static_cast<std::size_t>(source.spec.bytes()));
     const Tensor plain = plain_tensor(converted, source.spec);
-    reorder(device_, source, plain);
+    reorder(device_, plan(id), source, plain);
     source = plain;
   }
   std::vector<std::byte> bytes = bytes_of_extent(source);
@@ -370,7 +367,7 @@ void Session::write_form(PlanId id, FormId form_id, std::span<const double> elem
     set_element(bytes.data(), plain.spec.dtype, offset, elements[i]);
   });
   device_.upload(plain.data, bytes.data(), bytes.size());
-  if (plain.data != target.data) reorder(device_, plain, target);
+  if (plain.data != target.data) reorder(device_, plan(id), plain, target);
   device_.synchronize();
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/auto.h"
+#include "backends/auto.h"
 #include "plan/session.h"
 #include "train/match_weights.h"
 #include "train/step_graph.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "backends/auto.h"
 #include "data/loader.h"
-#include "plan/auto.h"
 #include "plan/session.h"
 #include "train/match_weights.h"
 #include "train/step_graph.h"

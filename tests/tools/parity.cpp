@@ -7,11 +7,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "backends/auto.h"
 #include "backends/registry.h"
 #include "base/error.h"
 #include "data/catalog.h"
 #include "data/loader.h"
-#include "plan/auto.h"
 #include "plan/session.h"
 #include "train/step_graph.h"
 

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parse.h"
-#include "plan/auto.h"
 #include "plan/choice_cache.h"
 #include "plan/without_measuring.h"
 

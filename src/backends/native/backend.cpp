@@ -7,8 +7,8 @@
 
 #include "backends/native/reorder.h"
 #include "backends/native/rows.h"
-#include "backends/native/targets.h"
 #include "backends/registry.h"
+#include "base/simd_targets.h"
 #include "build_info.h"
 // After targets.h, which says what is compiled.
 #include <hwy/targets.h>

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "backends/native/row_space.h"
-#include "backends/native/targets.h"
+#include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/batch_norm.cpp"

@@ -8,7 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/conv_depthwise.cpp"
-#include "backends/native/targets.h"
+#include "base/simd_targets.h"
 // The targets come first.
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>

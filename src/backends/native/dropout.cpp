@@ -1,8 +1,8 @@
 #include "backends/native/dropout.h"
 
 #include "backends/native/row_space.h"
-#include "backends/native/targets.h"
 #include "base/philox.h"
+#include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/dropout.cpp"

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "backends/native/targets.h"
 #include "base/parallel.h"
+#include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/gemm.cpp"

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "backends/native/row_space.h"
-#include "backends/native/targets.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/normalize.cpp"

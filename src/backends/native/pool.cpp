@@ -6,7 +6,7 @@
 
 #include "backends/native/pool_geometry.h"
 #include "backends/native/row_space.h"
-#include "backends/native/targets.h"
+#include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/pool.cpp"

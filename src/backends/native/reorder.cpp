@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "backends/native/row_space.h"
-#include "backends/native/targets.h"
 #include "base/error.h"
+#include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/reorder.cpp"

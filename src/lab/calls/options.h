@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/auto.h"
 #include "data/dataset.h"
 #include "data/image_transform.h"
 #include "lab/store/identity.h"
-#include "plan/auto.h"
 #include "train/schedule.h"
 #include "train/step_graph.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "backends/native/targets.h"
+#include "base/simd_targets.h"
 #include "lab/ceilings/cpu_loops.h"
 
 #undef HWY_TARGET_INCLUDE

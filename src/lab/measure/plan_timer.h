@@ -6,8 +6,8 @@
 #include <functional>
 #include <optional>
 
+#include "backends/auto.h"
 #include "lab/measure/measured_step.h"
-#include "plan/auto.h"
 #include "plan/session.h"
 
 namespace ridgeline {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "backends/auto.h"
 #include "data/dataset.h"
 #include "devices/device.h"
 #include "lab/peers/peer.h"
-#include "plan/auto.h"
 
 namespace ridgeline {
 

@@ -1,7 +1,6 @@
 #include <cstring>
 
-#include "backends/cuda/device.cuh"
-#include "backends/cuda/upload.h"
+#include "devices/cuda_upload.h"
 
 namespace ridgeline::cuda {
 namespace {
@@ -17,12 +16,12 @@ __global__ void write_small(unsigned char* dst, Small src, int bytes) {
 
 }  // namespace
 
-void upload_small(void* dst, const void* src, std::size_t bytes, Stream stream) {
+cudaError_t upload_small(void* dst, const void* src, std::size_t bytes, cudaStream_t stream) {
   Small small{};
   std::memcpy(small.bytes, src, bytes);
   write_small<<<1, kSmallUpload, 0, stream>>>(static_cast<unsigned char*>(dst), small,
                                               static_cast<int>(bytes));
-  check_launch("write_small");
+  return cudaGetLastError();
 }
 
 std::string no_code_reason() {
@@ -33,9 +32,13 @@ std::string no_code_reason() {
   if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction) {
     return cudaGetErrorString(error);
   }
-  const std::string own = std::to_string(device_limits().capability);
-  return "this build has no code for compute capability " + own.substr(0, own.size() - 1) + "." +
-         own.back() + "; configure it with -DCMAKE_CUDA_ARCHITECTURES=" + own;
+  int device = 0, major = 0, minor = 0;
+  (void)cudaGetDevice(&device);
+  (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  const std::string own = std::to_string(major), rest = std::to_string(minor);
+  return "this build has no code for compute capability " + own + "." + rest +
+         "; configure it with -DCMAKE_CUDA_ARCHITECTURES=" + own + rest;
 }
 
 }  // namespace ridgeline::cuda

@@ -1,4 +1,4 @@
-#include "plan/auto.h"
+#include "backends/auto.h"
 
 #include <algorithm>
 #include <map>

@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "plan/choice_cache.h"
 #include "plan/plan.h"
 
 namespace ridgeline {
-
-// What `auto` chose: the provider of each op, by the key of graph, device and versions.
-using PlanChoices = std::map<std::string, std::vector<std::string>>;
 
 struct PlanRequest {
   std::string backend = "native";  // a provider's name, or "auto"
@@ -35,9 +33,6 @@ struct PlanRequest {
 // For plans that nothing may run for: our own kernels in the place of `auto`, whose plans need
 // about as much memory.
 [[nodiscard]] PlanRequest without_search(PlanRequest request, const Device& device);
-
-// $XDG_CACHE_HOME/ridgeline/choices.json, or ~/.cache/...
-[[nodiscard]] std::filesystem::path default_choice_cache();
 
 // Throws bad_input for an unknown backend or pass, or one that does not fit the device. `auto` runs
 // kernels on the device to time them.
