@@ -176,12 +176,13 @@ class DiagramPainter {
   }
 
   void arrow(const Way& way) {
+    const Points points = points_of(way);
     std::string d;
-    for (const auto& [x, y] : points_of(way)) {
+    for (const auto& [x, y] : points) {
       d += fmt::format("{}{} {}", d.empty() ? 'M' : 'L', px(x), px(y));
     }
     // Its head: into the top of a box, or into its side.
-    const auto& [x, y] = points_of(way).back();
+    const auto [x, y] = points.back();
     if (!way.to_side) {
       d += fmt::format("M{} {}l3 6l3-6", px(x - 3.0), px(y - 6.0));
     } else {
