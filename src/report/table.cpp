@@ -29,11 +29,14 @@ std::size_t note_index(Table& table, const std::string& note) {
   return index;
 }
 
-Cell missing(Table& table, const std::string& why) {
-  Cell cell;
-  cell.notes.push_back(note_index(table, why));
+Cell noted(Table& table, Cell cell, const std::string& note) {
+  const std::size_t index = note_index(table, note);
+  const auto place = std::lower_bound(cell.notes.begin(), cell.notes.end(), index);
+  if (place == cell.notes.end() || *place != index) cell.notes.insert(place, index);
   return cell;
 }
+
+Cell missing(Table& table, const std::string& why) { return noted(table, {}, why); }
 
 std::string number_text(double value, int significant) {
   if (!std::isfinite(value)) return "n/a";

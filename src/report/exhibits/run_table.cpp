@@ -112,4 +112,34 @@ Scale scale_of(double greatest, std::string_view unit) {
   return {1.0, name};
 }
 
+RunTable::RunTable(const ExhibitInput& input, Runs runs, const Begin& begin)
+    : input_(input), runs_(std::move(runs)) {
+  heads_ = heads_of(input.data, runs_, begin.always, begin.never);
+  if (!begin.last.empty()) put_last(heads_, begin.last);
+  table_ = begin_table(input, begin.part, begin.title, heads_);
+  table_.caption = begin.shared ? table_.caption + begin.caption : begin.caption;
+}
+
+void RunTable::column(TableColumn head, Fill fill) {
+  table_.columns.push_back(std::move(head));
+  fills_.push_back(std::move(fill));
+}
+
+void RunTable::numbers(TableColumn head, Value value, double factor, const std::string& why) {
+  column(std::move(head), [this, value = std::move(value), factor, why](const RunView& run) {
+    return number(value(run), factor, run, why);
+  });
+}
+
+std::vector<Cell>& RunTable::add_row(const RunView& run) {
+  std::vector<Cell> row = begin_row(input_.data, heads_, run);
+  for (const Fill& fill : fills_) row.push_back(fill(run));
+  return table_.rows.emplace_back(std::move(row));
+}
+
+Tables RunTable::made_of(const Runs& runs) {
+  for (const RunView* run : runs) add_row(*run);
+  return table_.rows.empty() ? Tables{} : Tables{table_};
+}
+
 }  // namespace ridgeline::report

@@ -154,6 +154,12 @@ std::vector<Runs> batch_series(const Runs& runs) {
   return series;
 }
 
+const Runs& group_of(const std::vector<Runs>& groups, const RunView& run) {
+  return *std::find_if(groups.begin(), groups.end(), [&](const Runs& group) {
+    return std::find(group.begin(), group.end(), &run) != group.end();
+  });
+}
+
 Runs flat(const std::vector<Runs>& groups) {
   Runs runs;
   for (const Runs& group : groups) runs.insert(runs.end(), group.begin(), group.end());

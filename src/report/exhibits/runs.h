@@ -70,6 +70,8 @@ class Trainings {
 [[nodiscard]] Runs largest_batches(const Runs& runs);
 // Runs that differ by the batch alone, at least two, from the smallest on. REQUIRES: chosen().
 [[nodiscard]] std::vector<Runs> batch_series(const Runs& runs);
+// The group that the run is in. REQUIRES: there is one.
+[[nodiscard]] const Runs& group_of(const std::vector<Runs>& groups, const RunView& run);
 [[nodiscard]] Runs flat(const std::vector<Runs>& groups);
 
 }  // namespace ridgeline::report

@@ -4,7 +4,6 @@
 #include <array>
 #include <set>
 
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {

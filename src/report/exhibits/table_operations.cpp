@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "lab/profile/tables.h"
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
@@ -105,8 +104,8 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
       if (name != "iteration") continue;
       mark_as(input.data, table, row.back(), *runs[i], Marks::speed);
       if (is_profile(*runs[i])) {
-        row.back().notes.push_back(
-            note_index(table, "iterations that a profile watched, which takes time itself"));
+        row.back() = noted(table, std::move(row.back()),
+                           "iterations that a profile watched, which takes time itself");
       }
     }
     for (std::size_t i = 1; i < runs.size(); ++i) {
@@ -196,8 +195,8 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
     const auto efficiency = point.efficiency();
     row.push_back(number_cell(table, efficiency, 100.0, run, no_roof));
     if (efficiency && *efficiency > 1.0 + kRoofTolerance) {
-      row.back().notes.push_back(
-          note_index(table, "above the roof: a cost, a time or a ceiling is wrong"));
+      row.back() = noted(table, std::move(row.back()),
+                         "above the roof: a cost, a time or a ceiling is wrong");
     }
     row.push_back(point.bound == Bound::unknown ? missing(table, no_roof)
                                                 : words(point.bound_text()));
