@@ -59,11 +59,11 @@ Cell milliseconds_cell(Table& table, const RunView& run) {
 
 void drop_missing_columns(Table& table, std::initializer_list<std::string_view> titles) {
   for (std::size_t c = table.columns.size(); c-- > 0;) {
-    if (std::find(titles.begin(), titles.end(), table.columns[c].title) == titles.end()) continue;
+    if (!has(titles, table.columns[c].title)) continue;
     const auto is_missing = [&](const std::vector<Cell>& row) {
       return !row[c].value && row[c].text == "n/a";
     };
-    if (!std::all_of(table.rows.begin(), table.rows.end(), is_missing)) continue;
+    if (!std::ranges::all_of(table.rows, is_missing)) continue;
     const auto place = static_cast<std::ptrdiff_t>(c);
     table.columns.erase(table.columns.begin() + place);
     for (std::vector<Cell>& row : table.rows) row.erase(row.begin() + place);
@@ -73,7 +73,7 @@ void drop_missing_columns(Table& table, std::initializer_list<std::string_view> 
     bool used = false;
     for (const auto& row : table.rows) {
       for (const Cell& cell : row) {
-        used = used || std::find(cell.notes.begin(), cell.notes.end(), n) != cell.notes.end();
+        used = used || has(cell.notes, n);
       }
     }
     if (used) continue;

@@ -29,16 +29,12 @@ struct Heads {
 // table itself tells in another way.
 [[nodiscard]] Heads heads_of(const Data& data, const Runs& runs, const FieldNames& always,
                              const FieldNames& never = {});
-// Moves a column behind the others.
-void put_last(Heads& heads, std::string_view name);
 
 // A table with the columns of the heads. Its title is the study's, or else `title`; `part` tells it
 // from the others where the exhibit has several.
 [[nodiscard]] Table begin_table(const ExhibitInput& input, const std::string& part,
                                 const std::string& title, const Heads& heads);
 [[nodiscard]] std::vector<Cell> begin_row(const Data& data, const Heads& heads, const RunView& run);
-// "throughput-mnist-cnn" of "throughput" and "mnist_cnn".
-[[nodiscard]] std::string joined_id(const std::string& id, const std::string& suffix);
 
 // "22 iterations each", "10 to 4,400 iterations each": what the runs' estimates were made from.
 [[nodiscard]] std::string samples_text(const Runs& runs);
@@ -75,7 +71,7 @@ class RunTable {
   struct Begin {
     std::string title, caption;  // as begin_table() has them
     FieldNames always = {"model", "batch", "machine", "executor"}, never = {};  // of heads_of()
-    std::string_view last = {};  // of put_last(); empty: none
+    std::string_view last = {};  // the column of this field stands behind the others
     std::string part = {};
     bool shared = true;  // the caption begins with what the runs have in common
   };

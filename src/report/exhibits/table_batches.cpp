@@ -81,7 +81,7 @@ Tables make_batch_gains(const ExhibitInput& input) {
                [&](const RunView& run) {
                  if (smallest(run) == &run) return words("–");
                  const Runs& group = group_of(series, run);
-                 return table.ratio(run, **std::prev(std::find(group.begin(), group.end(), &run)));
+                 return table.ratio(run, **std::prev(std::ranges::find(group, &run)));
                });
   table.column({"gain", "", false, "Whether the interval shows a gain or a loss"},
                [&](const RunView& run) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 
 #include "base/error.h"
@@ -49,7 +50,7 @@ std::size_t place_of(const std::string& group) {
                                                         "gradient computation",
                                                         "parameter update",
                                                         "whole step in one kernel (fused)"};
-  const auto found = std::find(kOrder.begin(), kOrder.end(), group);
+  const auto found = std::ranges::find(kOrder, group);
   if (found != kOrder.end()) return 2 * static_cast<std::size_t>(found - kOrder.begin());
   return 9;  // fused forward steps, before the gradients
 }
@@ -84,7 +85,7 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
   for (const RunView* run : runs) {
     all.push_back(groups_of(input.data, *run));
     for (const auto& [name, seconds] : all.back().seconds) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (!has(names, name)) names.push_back(name);
     }
     const std::string executor = executors.of(*run);
     table.columns.push_back({executor, "ms", true, "Time in an iteration by " + executor});
@@ -94,9 +95,7 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
                              fmt::format("Time by {} over time by {}", executors.of(*runs[0]),
                                          executors.of(*runs[i]))});
   }
-  std::stable_sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-    return place_of(a) < place_of(b);
-  });
+  std::ranges::stable_sort(names, {}, place_of);
   const auto add_row = [&](const std::string& name, const auto& value, const std::string& why) {
     std::vector<Cell> row = {words(name)};
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -166,9 +165,7 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
   const std::vector<StepTime> steps = input.data.store().steps(run.run.id);
   std::vector<RooflinePoint> points =
       points_of(steps, input.data.roofs(run), [](const StepTime& step) { return step.ops; });
-  std::stable_sort(
-      points.begin(), points.end(),
-      [](const RooflinePoint& a, const RooflinePoint& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(points, std::greater{}, &RooflinePoint::seconds);
   double sum = 0.0;
   for (const RooflinePoint& point : points) sum += point.seconds;
   const double iteration = std::max(iteration_seconds(run).value_or(sum), 1e-12);

@@ -30,9 +30,8 @@ Tables peers_tables(const ExhibitInput& input) {
                 1.0, none);
   table.column({"same", "", false, "Whether the difference is within what is allowed"},
                [&](const RunView& run) {
-                 const bool differs =
-                     std::any_of(run.findings.begin(), run.findings.end(),
-                                 [](const Finding& found) { return found.name == "parity"; });
+                 const bool differs = std::ranges::any_of(
+                     run.findings, [](const Finding& found) { return found.name == "parity"; });
                  return difference(run) ? words(differs ? "no" : "yes") : table.missing(none);
                });
   table.column({"evidence", "", false, "What was compared"},
@@ -44,7 +43,7 @@ Tables peers_tables(const ExhibitInput& input) {
 std::vector<Runs> alike(const Runs& runs) {
   std::vector<Runs> groups;
   for (const RunView* run : runs) {
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const Runs& group) {
+    const auto found = std::ranges::find_if(groups, [&](const Runs& group) {
       return comparable(*group.front(), *run) && group.front()->run.seed == run->run.seed;
     });
     if (found == groups.end()) {
@@ -64,7 +63,7 @@ std::optional<double> last_accuracy(const RunView& run) {
 
 // The loss of the very first step where all of the group tell theirs, else the first epoch's mean.
 double first_loss(const Runs& group, const RunView& run) {
-  const bool of_step = std::all_of(group.begin(), group.end(), [](const RunView* each) {
+  const bool of_step = std::ranges::all_of(group, [](const RunView* each) {
     const auto loss = number_of(*each, "first_loss");
     return loss && std::isfinite(*loss);
   });

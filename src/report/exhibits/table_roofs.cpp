@@ -17,8 +17,8 @@ const ComputeRoof* compute_roof(const Data& data, const RunView& run, const Roof
   for (const StepTime& step : data.store().steps(run.run.id)) {
     flops[step.unit] += static_cast<double>(step.flops);
   }
-  const auto most = std::max_element(
-      flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::ranges::max_element(
+      flops, [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != flops.end()) return roofs.find_compute(most->first);
   // A peer does not tell of its steps; what it computes in is known.
   if (!is_peer(run)) return nullptr;

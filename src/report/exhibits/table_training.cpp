@@ -24,7 +24,7 @@ double pass_seconds(const RunView& run, const EpochRecord& epoch) {
 
 std::optional<double> mean_later_epoch(const RunView& run) {
   const auto trained = [](const EpochRecord& epoch) { return epoch.samples > 0; };
-  if (std::count_if(run.epochs.begin(), run.epochs.end(), trained) < 2) return std::nullopt;
+  if (std::ranges::count_if(run.epochs, trained) < 2) return std::nullopt;
   double sum = 0.0;
   const std::vector<EpochRecord> epochs = steady_epochs(run.epochs);
   for (const EpochRecord& epoch : epochs) sum += pass_seconds(run, epoch);

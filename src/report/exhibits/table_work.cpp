@@ -34,9 +34,8 @@ const RunView& best_of(const Runs& runs) {
                       run->run.work.precision == "fp32", !run->run.executor.recompute,
                       run->run.work.batch == usual);
   };
-  return **std::max_element(runs.begin(), runs.end(), [&](const RunView* a, const RunView* b) {
-    return merit(a) < merit(b);
-  });
+  return **std::ranges::max_element(
+      runs, [&](const RunView* a, const RunView* b) { return merit(a) < merit(b); });
 }
 
 std::optional<double> plan_bytes(const RunView& run) {
