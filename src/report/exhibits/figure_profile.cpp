@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
@@ -56,19 +57,10 @@ constexpr std::array<Kind, 18> kKinds = {{{"conv2d", "convolution"},
                                           {"cast", "layout and casts"},
                                           {"reshape", "layout and casts"}}};
 
-std::vector<std::string_view> ops_of(std::string_view ops) {
-  std::vector<std::string_view> list;
-  while (!ops.empty()) {
-    list.push_back(ops.substr(0, ops.find('+')));
-    ops.remove_prefix(std::min(ops.size(), list.back().size() + 1));
-  }
-  return list;
-}
-
 std::string kind_of(const StepTime& step) {
   if (step.phase.find('+') != std::string::npos) return "whole step in one kernel";
   const bool backward = step.phase.starts_with("backward") || step.phase == "recompute";
-  const std::vector<std::string_view> ops = ops_of(step.ops);
+  const std::vector<std::string_view> ops = pieces_of(step.ops, "+");
   for (const Kind& kind : kKinds) {
     const bool found =
         std::ranges::any_of(ops, [&](std::string_view op) { return op.starts_with(kind.op); });

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "lab/profile/tables.h"
 #include "report/exhibits/run_table.h"
 
@@ -138,12 +139,7 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
 
 // "normalize+conv2d+…+sgd (35 ops)": a kernel that does a whole network has a long name.
 std::string short_ops(const std::string& ops) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= ops.size();) {
-    const std::size_t end = std::min(ops.find('+', begin), ops.size());
-    parts.push_back(ops.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const std::vector<std::string_view> parts = pieces_of(ops, "+");
   if (parts.size() <= 5) return ops;
   return fmt::format("{}+{}+…+{} ({} ops)", parts[0], parts[1], parts.back(), parts.size());
 }
@@ -211,11 +207,8 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
   if (other_steps > 0) {
     add_plain(fmt::format("{} other kinds", points.size() - kMostOps), other_steps, others);
   }
-  if (iteration >= sum) {
-    add_plain("between steps", std::nullopt, iteration - sum);
-  } else {
-    add_plain("less: clocks between the steps", std::nullopt, iteration - sum);
-  }
+  add_plain(iteration >= sum ? "between steps" : "less: clocks between the steps", std::nullopt,
+            iteration - sum);
   add_plain("iteration", static_cast<std::int64_t>(steps.size()), iteration);
   mark_as(input.data, table, table.rows.back()[2], run, Marks::speed);
   return table;

@@ -68,6 +68,13 @@ std::string how_text(const Ratio& ratio) {
   return ratio.doubts.empty() ? text : fmt::format("{}; {}", text, ratio.doubts);
 }
 
+// The executor, and its machine where there are several.
+std::string who_ran(const Data& data, const Wording& wording, const RunView& run,
+                    const char* between) {
+  const std::string executor = wording.executor(run);
+  return data.machines().size() > 1 ? executor + between + data.machine_of(run).name : executor;
+}
+
 Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
                    const Wording& wording) {
   Table table;
@@ -85,11 +92,7 @@ Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
                     .meaning = "Median time of the second over that of the first, 99% interval"},
                    {.title = "verdict", .meaning = "Of the first: faster, slower, same, undecided"},
                    {.title = "measured"}};
-  const bool machines = input.data.machines().size() > 1;
-  const auto who = [&](const RunView& run) {
-    const std::string executor = wording.executor(run);
-    return machines ? fmt::format("{}, {}", executor, input.data.machine_of(run).name) : executor;
-  };
+  const auto who = [&](const RunView& run) { return who_ran(input.data, wording, run, ", "); };
   for (const Ratio& ratio : ratios) {
     const std::vector<RunId> runs = {ratio.of->run.id, ratio.than->run.id};
     std::vector<Cell> row = {words(wording.work(*ratio.of)),
@@ -147,11 +150,7 @@ std::optional<Table> ledger_table(const Data& data, const Ratio& ratio, const Wo
   const auto fast = side_of(data, *ratio.of), slow = side_of(data, *ratio.than);
   if (!fast || !slow) return std::nullopt;
   const GapLedger ledger = gap_ledger(*fast, *slow);
-  const bool machines = data.machines().size() > 1;
-  const auto who = [&](const RunView& run) {
-    const std::string executor = wording.executor(run);
-    return machines ? fmt::format("{} on {}", executor, data.machine_of(run).name) : executor;
-  };
+  const auto who = [&](const RunView& run) { return who_ran(data, wording, run, " on "); };
   Table table;
   table.id = fmt::format("comparisons-gap-{}", number);
   table.title =
