@@ -33,7 +33,7 @@ std::vector<const Figure*> figures_of(const Document& document) {
 }
 
 std::string runs_text(std::vector<RunId> runs) {
-  std::sort(runs.begin(), runs.end());
+  std::ranges::sort(runs);
   runs.erase(std::unique(runs.begin(), runs.end()), runs.end());
   std::string text;
   for (std::size_t first = 0; first < runs.size();) {
@@ -61,8 +61,8 @@ std::string heading_of(const TableColumn& column) {
 }
 
 std::string PictureFiles::path_of(const Figure& figure) const {
-  const bool none = extension.empty() || figure.empty() ||
-                    std::find(missing.begin(), missing.end(), figure.id) != missing.end();
+  const bool none =
+      extension.empty() || figure.empty() || std::ranges::find(missing, figure.id) != missing.end();
   return none ? std::string() : fmt::format("{}/{}.{}", folder, figure.id, extension);
 }
 

@@ -28,7 +28,7 @@ std::string number_cell(const std::optional<double>& value) {
 }
 
 bool has_intervals(const Table& table, std::size_t column) {
-  return std::any_of(table.rows.begin(), table.rows.end(), [&](const std::vector<Cell>& row) {
+  return std::ranges::any_of(table.rows, [&](const std::vector<Cell>& row) {
     return row[column].low || row[column].high;
   });
 }
@@ -41,7 +41,7 @@ std::string value_cell(const TableColumn& column, const Cell& cell) {
 std::string notes_cell(const Table& table, const std::vector<Cell>& row) {
   std::vector<std::size_t> notes;
   for (const Cell& cell : row) notes.insert(notes.end(), cell.notes.begin(), cell.notes.end());
-  std::sort(notes.begin(), notes.end());
+  std::ranges::sort(notes);
   notes.erase(std::unique(notes.begin(), notes.end()), notes.end());
   std::string text;
   for (const std::size_t note : notes) text += (text.empty() ? "" : " ") + table.notes[note];

@@ -199,10 +199,10 @@ void Data::read_machines() {
     newest[run.environment] = std::max(newest[run.environment], run.started);
   }
   std::vector<EnvironmentRecord> environments = store_.environments();
-  std::stable_sort(environments.begin(), environments.end(),
-                   [&](const EnvironmentRecord& a, const EnvironmentRecord& b) {
-                     return newest[a.key] < newest[b.key];
-                   });
+  std::ranges::stable_sort(environments,
+                           [&](const EnvironmentRecord& a, const EnvironmentRecord& b) {
+                             return newest[a.key] < newest[b.key];
+                           });
   for (EnvironmentRecord& environment : environments) {
     const auto [place, fresh] = known.try_emplace(environment.machine(), machines_.size());
     if (fresh) machines_.push_back({.name = machine_name(environment), .environment = environment});
@@ -263,8 +263,9 @@ void Data::read_studies() {
     if (fresh) studies_.emplace_back();
     StudyView& study = studies_[place->second];
     // Machines may have had different versions of the file: the newest tells what to show.
-    if (std::all_of(study.records.begin(), study.records.end(),
-                    [&](const StudyRecord& other) { return other.started <= record.started; })) {
+    if (std::ranges::all_of(study.records, [&](const StudyRecord& other) {
+          return other.started <= record.started;
+        })) {
       read_definition(study, record);
     }
     study.records.push_back(record);
@@ -283,17 +284,28 @@ void Data::read_studies() {
   }
 }
 
-std::vector<const RunView*> Data::other_runs() const {
-  std::vector<const RunView*> others;
+Runs Data::other_runs() const {
+  Runs others;
   for (const RunView& view : runs_) {
     if (view.run.study.empty()) others.push_back(&view);
   }
   return others;
 }
 
+const EpochRecord* last_tested(const RunView& run) {
+  const auto last = std::find_if(run.epochs.rbegin(), run.epochs.rend(),
+                                 [](const auto& epoch) { return epoch.test_accuracy.has_value(); });
+  return last == run.epochs.rend() ? nullptr : &*last;
+}
+
+const Machine* Data::find_machine(const std::string& environment) const {
+  const auto found = machine_of_key_.find(environment);
+  return found == machine_of_key_.end() ? nullptr : &machines_[found->second];
+}
+
 const RunView* Data::find(RunId run) const {
-  const auto found = std::find_if(runs_.begin(), runs_.end(),
-                                  [&](const RunView& view) { return view.run.id == run; });
+  const auto found =
+      std::ranges::find_if(runs_, [&](const RunView& view) { return view.run.id == run; });
   return found == runs_.end() ? nullptr : &*found;
 }
 

@@ -68,13 +68,18 @@ struct RunView {
   [[nodiscard]] std::optional<double> number(const std::string& axis) const;
 };
 
+using Runs = std::vector<const RunView*>;
+
+// The last epoch that ended with a test; null: none did.
+[[nodiscard]] const EpochRecord* last_tested(const RunView& run);
+
 // A study with its runs on all machines.
 struct StudyView {
   study::Definition definition;
   std::map<std::string, std::string> parts;  // their titles, by id
   std::vector<StudyRecord> records;          // one for each machine and scale
   std::vector<StudyItemRecord> items;        // of all of them
-  std::vector<const RunView*> runs;          // of items that are done; oldest first
+  Runs runs;                                 // of items that are done; oldest first
 };
 
 class Data {
@@ -90,12 +95,14 @@ class Data {
   [[nodiscard]] const std::vector<RunView>& runs() const { return runs_; }
   [[nodiscard]] const std::vector<StudyView>& studies() const { return studies_; }
   // Complete runs that belong to no study.
-  [[nodiscard]] std::vector<const RunView*> other_runs() const;
+  [[nodiscard]] Runs other_runs() const;
   // Runs that were interrupted, failed, or are still going.
   [[nodiscard]] const std::vector<RunRecord>& unfinished() const { return unfinished_; }
   [[nodiscard]] const Machine& machine_of(const RunView& run) const {
     return machines_[run.machine];
   }
+  // The one with an environment of that key; null: unknown.
+  [[nodiscard]] const Machine* find_machine(const std::string& environment) const;
   [[nodiscard]] const RunView* find(RunId run) const;
 
   // The rows of a run. Read anew at each call.

@@ -19,7 +19,7 @@ struct ExhibitInput {
   const Data& data;
   std::string id;     // unique in the document
   std::string title;  // the study's own; empty: the maker's
-  std::vector<const RunView*> runs;
+  Runs runs;
 };
 
 struct TableKind {

@@ -7,7 +7,7 @@ namespace ridgeline::report {
 bool Figure::empty() const {
   if (kind == FigureKind::spans) return spans.empty();
   if (kind == FigureKind::diagram) return nodes.empty();
-  return std::none_of(series.begin(), series.end(), [](const Series& each) {
+  return std::ranges::none_of(series, [](const Series& each) {
     return each.style != SeriesStyle::roof && !each.points.empty();
   });
 }

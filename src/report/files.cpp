@@ -38,7 +38,7 @@ void check_ids(const std::vector<const Kind*>& all) {
   std::set<std::string> known;
   for (const Kind* each : all) {
     const std::string& id = each->id;
-    const bool plain = !id.empty() && std::all_of(id.begin(), id.end(), [](char c) {
+    const bool plain = !id.empty() && std::ranges::all_of(id, [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-';
     });
     ensure(plain, "'{}' is no name for a file of the report", id);
@@ -87,8 +87,7 @@ ReportFormats formats_of(std::span<const std::string> names) {
   std::vector<std::string_view> known;
   for (const FormatName& format : kFormats) known.push_back(format.name);
   for (const std::string& name : names) {
-    const auto* found = std::find_if(std::begin(kFormats), std::end(kFormats),
-                                     [&](const FormatName& each) { return each.name == name; });
+    const auto* found = std::ranges::find(kFormats, name, &FormatName::name);
     if (found == std::end(kFormats)) {
       bad_input("--format {}: there are {}{}", name, joined(known, ", "),
                 did_you_mean(name, known));

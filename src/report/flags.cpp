@@ -21,11 +21,14 @@ void find_substitute(const RunView& run, std::vector<Finding>& flags) {
   if (!run.substitute.empty()) flags.push_back(flag(kSubstituted, "warning", run.substitute));
 }
 
+// The accuracy of guessing: the share of the most frequent class of the test samples, or of equal
+// classes where that was not written down.
+double chance_of(const RunView& run) {
+  return run.number("chance_accuracy").value_or(1.0 / static_cast<double>(run.run.work.classes));
+}
+
 void find_chance(const RunView& run, std::vector<Finding>& flags) {
-  const EpochRecord* last = nullptr;
-  for (const EpochRecord& epoch : run.epochs) {
-    if (epoch.test_accuracy) last = &epoch;
-  }
+  const EpochRecord* last = last_tested(run);
   const std::int64_t classes = run.run.work.classes, tested = run.run.work.test_samples;
   if (last == nullptr || classes < 2) return;
   if (!at_chance(run, *last->test_accuracy)) return;
@@ -49,8 +52,7 @@ void find_loss(const RunView& run, std::vector<Finding>& flags) {
 bool loss_stands_still(const RunView& run) {
   if (run.epochs.size() < 2) return false;
   const double first = run.epochs.front().train_loss;
-  return std::isfinite(first) &&
-         std::all_of(run.epochs.begin(), run.epochs.end(), [&](const EpochRecord& epoch) {
+  return std::isfinite(first) && std::ranges::all_of(run.epochs, [&](const EpochRecord& epoch) {
            return std::abs(epoch.train_loss - first) <= 1e-9 * std::abs(first);
          });
 }
@@ -112,8 +114,8 @@ void take_stored(const RunView& run, std::vector<Finding>& flags) {
   for (const Finding& finding : run.findings) {
     if (finding.severity == "note") continue;
     const auto same = [&](const Finding& other) { return other.name == finding.name; };
-    if (std::any_of(flags.begin(), flags.end(), same)) continue;
-    const auto known = std::find_if(stored.begin(), stored.end(), same);
+    if (std::ranges::any_of(flags, same)) continue;
+    const auto known = std::ranges::find_if(stored, same);
     if (known != stored.end()) {
       ++counts[static_cast<std::size_t>(known - stored.begin())];
       continue;
@@ -125,10 +127,6 @@ void take_stored(const RunView& run, std::vector<Finding>& flags) {
     if (counts[i] > 1) stored[i].evidence += fmt::format(" (and {} more)", counts[i] - 1);
     flags.push_back(std::move(stored[i]));
   }
-}
-
-int gravity(const Finding& finding) {
-  return finding.severity == "error" ? 0 : finding.severity == "warning" ? 1 : 2;
 }
 
 struct Meaning {
@@ -162,6 +160,10 @@ constexpr std::array<Meaning, 19> kMeanings = {{
 
 }  // namespace
 
+int gravity(const std::string& severity) {
+  return severity == "error" ? 0 : severity == "warning" ? 1 : 2;
+}
+
 std::optional<double> wait_share(const RunView& run) {
   if (const auto share = run.number("data_wait_share")) return share;
   double waited = 0.0, seconds = 0.0;
@@ -176,10 +178,6 @@ std::optional<double> wait_share(const RunView& run) {
 double tested_samples(const RunView& run) {
   const std::int64_t tested = run.run.work.test_samples;
   return tested > 0 ? static_cast<double>(tested) : kAssumedTestSamples;
-}
-
-double chance_of(const RunView& run) {
-  return run.number("chance_accuracy").value_or(1.0 / static_cast<double>(run.run.work.classes));
 }
 
 bool at_chance(const RunView& run, double accuracy) {
@@ -197,14 +195,12 @@ std::vector<Finding> flags_of(const Data& data, const RunView& run) {
   find_roof(data, run, flags);
   find_few(run, flags);
   take_stored(run, flags);
-  std::stable_sort(flags.begin(), flags.end(),
-                   [](const Finding& a, const Finding& b) { return gravity(a) < gravity(b); });
+  std::ranges::stable_sort(flags, {}, [](const Finding& flag) { return gravity(flag.severity); });
   return flags;
 }
 
 std::string footnote_of(const Finding& flag) {
-  const auto found = std::find_if(kMeanings.begin(), kMeanings.end(),
-                                  [&](const Meaning& each) { return each.name == flag.name; });
+  const auto found = std::ranges::find(kMeanings, flag.name, &Meaning::name);
   return fmt::format("{}: {}", flag.name,
                      found == kMeanings.end() ? flag.evidence : std::string(found->sentence));
 }

@@ -30,6 +30,9 @@ inline constexpr double kLoaderShare = 0.10;
 // and errors; several of one name become one, which tells the first and how many there are.
 [[nodiscard]] std::vector<Finding> flags_of(const Data& data, const RunView& run);
 
+// Errors have the least, then warnings, then the rest.
+[[nodiscard]] int gravity(const std::string& severity);
+
 // How much of its time the run waited for data; nothing: not measured.
 [[nodiscard]] std::optional<double> wait_share(const RunView& run);
 
@@ -37,9 +40,6 @@ inline constexpr double kLoaderShare = 0.10;
 // number, so that the interval of guessing is wide.
 [[nodiscard]] double tested_samples(const RunView& run);
 
-// The accuracy of guessing: the share of the most frequent class of the test samples, or of equal
-// classes where that was not written down.
-[[nodiscard]] double chance_of(const RunView& run);
 // Whether an accuracy of the run could come from guessing.
 [[nodiscard]] bool at_chance(const RunView& run, double accuracy);
 

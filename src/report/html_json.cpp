@@ -2,6 +2,7 @@
 // [x, y, low, high, label, detail] without what is missing at the end, spans are [track, name,
 // group, begin, end, row] with indices of lists. How figures look is in their drawings.
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -141,36 +142,14 @@ Json table_json(const Table& table, Ids& ids) {
   return object;
 }
 
-const char* kind_name(FigureKind kind) {
-  switch (kind) {
-    case FigureKind::xy:
-      return "xy";
-    case FigureKind::bars:
-      return "bars";
-    case FigureKind::area:
-      return "area";
-    case FigureKind::spans:
-      return "spans";
-    case FigureKind::diagram:
-      return "diagram";
-  }
-  return "xy";
-}
+// In the order of the enumerations.
+constexpr std::array<const char*, 5> kKindNames = {"xy", "bars", "area", "spans", "diagram"};
+constexpr std::array<const char*, 5> kStyleNames = {"line", "points", "line_points", "roof",
+                                                    "step"};
 
-const char* style_name(SeriesStyle style) {
-  switch (style) {
-    case SeriesStyle::line:
-      return "line";
-    case SeriesStyle::points:
-      return "points";
-    case SeriesStyle::line_points:
-      return "line_points";
-    case SeriesStyle::roof:
-      return "roof";
-    case SeriesStyle::step:
-      return "step";
-  }
-  return "line";
+template <typename Value>
+const char* name_in(const std::array<const char*, 5>& names, Value value) {
+  return names.at(static_cast<std::size_t>(value));
 }
 
 Json axis_json(const Axis& axis) {
@@ -198,7 +177,7 @@ Json point_json(const Point& point) {
 Json series_json(const std::vector<Series>& series) {
   Json list = Json::array();
   for (const Series& each : series) {
-    Json object = {{"name", each.name}, {"style", style_name(each.style)}};
+    Json object = {{"name", each.name}, {"style", name_in(kStyleNames, each.style)}};
     put(object, "group", each.group);
     put(object, "hidden", each.hidden);
     Json points = Json::array();
@@ -252,7 +231,7 @@ Json figure_json(const Figure& figure, Ids& ids) {
   Json object = {{"block", "figure"},
                  {"id", ids.unique(figure.id)},
                  {"title", figure.title},
-                 {"kind", kind_name(figure.kind)}};
+                 {"kind", name_in(kKindNames, figure.kind)}};
   put(object, "caption", figure.caption);
   object["x"] = axis_json(figure.x);
   object["y"] = axis_json(figure.y);

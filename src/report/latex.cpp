@@ -16,9 +16,8 @@ constexpr std::size_t kLineLetters = 92, kWrapFrom = 26;
 constexpr std::size_t kFloatRows = 40;
 
 std::size_t letters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
 struct Columns {

@@ -14,14 +14,13 @@ std::vector<const StudyView*> chosen_studies(const Data& data, const DocumentOpt
   std::vector<const StudyView*> chosen;
   for (const StudyView& study : data.studies()) {
     const std::vector<std::string>& wanted = options.studies;
-    if (wanted.empty() ||
-        std::find(wanted.begin(), wanted.end(), study.definition.name) != wanted.end()) {
+    if (wanted.empty() || std::ranges::find(wanted, study.definition.name) != wanted.end()) {
       chosen.push_back(&study);
     }
   }
   for (const std::string& name : options.studies) {
-    if (std::none_of(chosen.begin(), chosen.end(),
-                     [&](const StudyView* study) { return study->definition.name == name; })) {
+    if (std::ranges::none_of(
+            chosen, [&](const StudyView* study) { return study->definition.name == name; })) {
       std::vector<std::string> known;
       for (const StudyView& study : data.studies()) known.push_back(study.definition.name);
       bad_input("the store has no study '{}'; it has {}", name,
@@ -62,7 +61,7 @@ class Repeats {
     std::string where;
     for (Block& block : section.blocks) {
       const auto* table = std::get_if<Table>(&block);
-      const auto known = std::find_if(shown_.begin(), shown_.end(), [&](const Shown& shown) {
+      const auto known = std::ranges::find_if(shown_, [&](const Shown& shown) {
         return table != nullptr && same_rows(shown.table, *table);
       });
       if (known == shown_.end()) {

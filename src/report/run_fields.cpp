@@ -19,11 +19,6 @@ constexpr std::array<std::string_view, 8> kExecutor = {
 constexpr std::array<std::string_view, 5> kQuiet = {"command", "loader", "workers", "test_samples",
                                                     "normalisation"};
 
-template <typename List>
-bool has(const List& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 RunField of_identity(const IdentityField& field) {
   return {.name = field.name,
           .label = field.label,
@@ -55,12 +50,10 @@ std::vector<RunField> all_fields() {
     if (!has(kExecutor, field.name)) fields.push_back(of_identity(field));
   }
   // The network before everything else.
-  const auto kind = std::find_if(fields.begin(), fields.end(),
-                                 [](const RunField& field) { return field.name == "kind"; });
+  const auto kind = std::ranges::find(fields, "kind", &RunField::name);
   std::rotate(kind, kind + 1, kind + 3);
   // Threads and workers stand behind the executor that has them.
-  const auto threads = std::find_if(fields.begin(), fields.end(),
-                                    [](const RunField& field) { return field.name == "threads"; });
+  const auto threads = std::ranges::find(fields, "threads", &RunField::name);
   const std::array<RunField, 3> measured = {
       RunField{.name = "command",
                .label = "measured by",
@@ -155,7 +148,7 @@ std::vector<const RunField*> differing_fields(const Data& data, const Runs& runs
   std::vector<const RunField*> differing;
   for (const RunField& field : run_fields()) {
     std::map<std::string, std::string> first;  // of each context
-    const bool differs = std::any_of(runs.begin(), runs.end(), [&](const RunView* run) {
+    const bool differs = std::ranges::any_of(runs, [&](const RunView* run) {
       const std::string text = field.text(data, *run);
       return first.try_emplace(context_of(data, field, *run), text).first->second != text;
     });
@@ -169,8 +162,8 @@ std::string run_key(const RunView& run, const FieldNames& except) {
   for (const std::string_view name : except) {
     if (find_identity_field(name) != nullptr) names.push_back(name);
     if (name != "executor") continue;
-    std::copy_if(kExecutor.begin(), kExecutor.end(), std::back_inserter(names),
-                 [](std::string_view part) { return !identity_field(part).of_work; });
+    std::ranges::copy_if(kExecutor, std::back_inserter(names),
+                         [](std::string_view part) { return !identity_field(part).of_work; });
   }
   std::string key = identity_key(run.run, names);
   if (!has(except, "command")) key += "\n" + run.run.command;
@@ -194,12 +187,29 @@ std::string common_text(const Data& data, const Runs& runs, const FieldNames& to
   for (const RunField& field : run_fields()) {
     if (runs.empty() || has(told, field.name) || has(kQuiet, field.name)) continue;
     std::string phrase = field.phrase(data, *runs[0]);
-    const bool shared = std::all_of(runs.begin(), runs.end(), [&](const RunView* run) {
-      return field.phrase(data, *run) == phrase;
-    });
+    const bool shared = std::ranges::all_of(
+        runs, [&](const RunView* run) { return field.phrase(data, *run) == phrase; });
     if (shared && !phrase.empty()) common.push_back(std::move(phrase));
   }
   return common.empty() ? std::string() : fmt::format(" All: {}.", joined(common, "; "));
+}
+
+std::string network_name(const RunView& run) {
+  const Work& work = run.run.work;
+  const std::string settings = settings_text(work);
+  return settings.empty() ? work.model : fmt::format("{} ({})", work.model, settings);
+}
+
+std::optional<double> number_of(const RunView& run, const std::string& name) {
+  const auto found = run.run.numbers.find(name);
+  return found == run.run.numbers.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<double> flops_of_sample(const RunView& run) {
+  const auto flops =
+      number_of(run, run.run.work.kind == "inference" ? "forward_flops" : "training_flops");
+  if (!flops || run.run.work.batch < 1) return std::nullopt;
+  return *flops / static_cast<double>(run.run.work.batch);
 }
 
 Names::Names(const Data& data, const Runs& runs, FieldNames shown, FieldNames always)

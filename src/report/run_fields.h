@@ -3,6 +3,7 @@
 // The fields by which reports name, group and compare runs: those of a run's identity, how and
 // where it was measured. Tables, figures and sentences take names and phrases from here.
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <set>
@@ -16,8 +17,12 @@
 
 namespace ridgeline::report {
 
-using Runs = std::vector<const RunView*>;
 using FieldNames = std::vector<std::string_view>;
+
+// Whether a list has the item.
+[[nodiscard]] constexpr bool has(const auto& list, const auto& item) {
+  return std::ranges::find(list, item) != std::ranges::end(list);
+}
 
 struct RunField {
   std::string_view name, label, meaning;
@@ -55,6 +60,12 @@ struct RunField {
 // " All: batch 128; inputs of 3x224x224; sgd.": what all runs have in common, for captions. Fields
 // of `told` are told otherwise. Empty: nothing that matters.
 [[nodiscard]] std::string common_text(const Data& data, const Runs& runs, const FieldNames& told);
+
+// The network with its options: "mlp (hidden=64)".
+[[nodiscard]] std::string network_name(const RunView& run);
+[[nodiscard]] std::optional<double> number_of(const RunView& run, const std::string& name);
+// FLOPs of an iteration for one sample.
+[[nodiscard]] std::optional<double> flops_of_sample(const RunView& run);
 
 // Calls runs by what tells them apart. Runs that are not repetitions of each other thus never have
 // the same name.

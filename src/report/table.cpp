@@ -23,17 +23,20 @@ std::string separated(std::string digits) {
 }  // namespace
 
 std::size_t note_index(Table& table, const std::string& note) {
-  const auto found = std::find(table.notes.begin(), table.notes.end(), note);
+  const auto found = std::ranges::find(table.notes, note);
   const auto index = static_cast<std::size_t>(found - table.notes.begin());
   if (found == table.notes.end()) table.notes.push_back(note);
   return index;
 }
 
-Cell missing(Table& table, const std::string& why) {
-  Cell cell;
-  cell.notes.push_back(note_index(table, why));
+Cell noted(Table& table, Cell cell, const std::string& note) {
+  const std::size_t index = note_index(table, note);
+  const auto place = std::ranges::lower_bound(cell.notes, index);
+  if (place == cell.notes.end() || *place != index) cell.notes.insert(place, index);
   return cell;
 }
+
+Cell missing(Table& table, const std::string& why) { return noted(table, {}, why); }
 
 std::string number_text(double value, int significant) {
   if (!std::isfinite(value)) return "n/a";

@@ -38,6 +38,9 @@ struct Table {
 // The index of the note, which is added where the table does not have it yet.
 [[nodiscard]] std::size_t note_index(Table& table, const std::string& note);
 
+// The cell with a footnote more. Footnotes of a cell stand in their order, each once.
+[[nodiscard]] Cell noted(Table& table, Cell cell, const std::string& note);
+
 [[nodiscard]] inline Cell words(std::string text) { return {.text = std::move(text)}; }
 // "n/a", with a footnote that says why.
 [[nodiscard]] Cell missing(Table& table, const std::string& why);

@@ -9,6 +9,7 @@
 #include "lab/stats/bootstrap.h"
 #include "lab/stats/summary.h"
 #include "report/analysis/ratios.h"
+#include "report/run_fields.h"
 
 namespace ridgeline::report {
 namespace {
@@ -55,7 +56,7 @@ Estimate geometric_mean(std::span<const double> values) {
   mean.value = std::exp(sum / count);
   mean.samples = static_cast<std::int64_t>(values.size());
   if (!mean.sound()) {
-    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    const auto [least, most] = std::ranges::minmax_element(values);
     mean.low = *least;
     mean.high = *most;
     return mean;
@@ -75,9 +76,7 @@ Estimate geometric_mean(std::span<const double> values) {
 }
 
 Outcome combined(std::span<const Outcome> outcomes) {
-  const auto any = [&](Outcome wanted) {
-    return std::find(outcomes.begin(), outcomes.end(), wanted) != outcomes.end();
-  };
+  const auto any = [&](Outcome wanted) { return has(outcomes, wanted); };
   if (any(Outcome::not_confirmed)) return Outcome::not_confirmed;
   if (outcomes.empty() || any(Outcome::undecided)) return Outcome::undecided;
   return Outcome::confirmed;
@@ -89,8 +88,7 @@ Trend trend_of(std::span<const TrendPoint> points, std::size_t fewest, const std
   trend.growth = ratio_of(points.back().value, points.front().value);
   trend.rank_correlation = rank_correlation(points);
   // A range of few values is no evidence, however far apart they are.
-  if (!std::all_of(points.begin(), points.end(),
-                   [](const TrendPoint& point) { return point.value.sound(); })) {
+  if (!std::ranges::all_of(points, [](const TrendPoint& point) { return point.value.sound(); })) {
     return trend;
   }
   const double above = 1.0 + kTrendMargin, below = 1.0 / above;

@@ -36,8 +36,8 @@ std::string reasons(const StudyView& study, const std::vector<std::string>& part
   for (const StudyItemRecord& item : study.items) {
     if (item.status == ItemStatus::done || item.reason.empty()) continue;
     const std::string part = item.key.substr(0, item.key.find('/'));
-    if (!parts.empty() && std::find(parts.begin(), parts.end(), part) == parts.end()) continue;
-    if (std::find(why.begin(), why.end(), item.reason) == why.end()) why.push_back(item.reason);
+    if (!parts.empty() && !has(parts, part)) continue;
+    if (!has(why, item.reason)) why.push_back(item.reason);
   }
   return list_text(why, 2);
 }
@@ -82,11 +82,10 @@ bool fits(const Data& data, const RunView& run, const std::string& condition) {
       fields.back().second += "," + part;  // "hidden=64,32" is one condition
     }
   }
-  return std::all_of(fields.begin(), fields.end(), [&](const auto& field) {
+  return std::ranges::all_of(fields, [&](const auto& field) {
     const std::vector<std::string> values = split(field.second, '|');
-    return std::any_of(values.begin(), values.end(), [&](const std::string& value) {
-      return fits_one(data, run, field.first, value);
-    });
+    return std::ranges::any_of(
+        values, [&](const std::string& value) { return fits_one(data, run, field.first, value); });
   });
 }
 
@@ -125,14 +124,13 @@ std::string axis_value(const std::string& axis, double value) {
 
 Judgement judge(const Data& data, Ratios& ratios, const StudyView& study,
                 const study::Hypothesis& hypothesis) {
-  const auto test = std::find_if(kTests.begin(), kTests.end(),
-                                 [&](const Test& each) { return each.name == hypothesis.test; });
+  const auto test = std::ranges::find(kTests, hypothesis.test, &Test::name);
   ensure(test != kTests.end(), "there is no test '{}', which hypothesis '{}' asks for",
          hypothesis.test, hypothesis.id);
-  std::vector<const RunView*> runs;
+  Runs runs;
   for (const RunView* run : study.runs) {
     const std::vector<std::string>& parts = hypothesis.parts;
-    if (parts.empty() || std::find(parts.begin(), parts.end(), run->part) != parts.end()) {
+    if (parts.empty() || has(parts, run->part)) {
       runs.push_back(run);
     }
   }

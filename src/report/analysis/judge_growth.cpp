@@ -90,8 +90,7 @@ Answer judge_growth(const std::vector<GrowthLine>& lines, const std::string& axi
   constexpr std::size_t kShown = 4;
   std::vector<GrowthLine> sorted;
   for (GrowthLine line : lines) {
-    std::stable_sort(line.points.begin(), line.points.end(),
-                     [](const TrendPoint& a, const TrendPoint& b) { return a.at < b.at; });
+    std::ranges::stable_sort(line.points, {}, &TrendPoint::at);
     if (line.points.size() > 1 && line.points.front().at < line.points.back().at) {
       sorted.push_back(std::move(line));
     }

@@ -114,11 +114,9 @@ struct Reached {
 };
 
 std::optional<Reached> reached(const RunView& run) {
-  for (auto epoch = run.epochs.rbegin(); epoch != run.epochs.rend(); ++epoch) {
-    if (!epoch->test_accuracy) continue;
-    return Reached{&run, *epoch->test_accuracy, tested_samples(run)};
-  }
-  return std::nullopt;
+  const EpochRecord* last = last_tested(run);
+  if (last == nullptr) return std::nullopt;
+  return Reached{&run, *last->test_accuracy, tested_samples(run)};
 }
 
 // Of one accuracy, as a share of right answers.
@@ -128,7 +126,7 @@ double variance(const Reached& of) { return of.accuracy * (1.0 - of.accuracy) / 
 
 Answer judge_same_accuracy(const JudgeInput& input) {
   std::vector<std::vector<Reached>> groups;
-  std::vector<const RunView*> guessing;
+  Runs guessing;
   for (const RunView* run : input.runs) {
     if (!fits(input.data, *run, input.hypothesis.of)) continue;
     const std::optional<Reached> found = reached(*run);
@@ -138,7 +136,7 @@ Answer judge_same_accuracy(const JudgeInput& input) {
       guessing.push_back(run);
       continue;
     }
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& each) {
+    const auto group = std::ranges::find_if(groups, [&](const auto& each) {
       return comparable(*each.front().run, *run) &&
              each.front().run->epochs.size() == run->epochs.size();
     });
@@ -164,8 +162,7 @@ Answer judge_same_accuracy(const JudgeInput& input) {
   std::vector<Outcome> outcomes;
   const double z = normal_quantile(0.995);
   for (const std::vector<Reached>& group : groups) {
-    const auto less = [](const Reached& a, const Reached& b) { return a.accuracy < b.accuracy; };
-    const auto [least, most] = std::minmax_element(group.begin(), group.end(), less);
+    const auto [least, most] = std::ranges::minmax_element(group, {}, &Reached::accuracy);
     const double difference = most->accuracy - least->accuracy;
     const double reach = z * std::sqrt(variance(*most) + variance(*least));
     const bool same = difference <= kAccuracyMargin && difference + reach <= 2.0 * kAccuracyMargin;

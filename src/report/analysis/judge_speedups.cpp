@@ -14,9 +14,28 @@ namespace {
 // Speed-ups whose largest and smallest differ by less are called alike.
 constexpr double kAlike = 0.10;
 
+// Speed-ups between two machines, or of one: one for each work that both sides did. Runs of other
+// machines are compared only where the devices differ: what beats a library does so on the same
+// processor.
+struct SpeedupLine {
+  std::size_t of_machine = 0, than_machine = 0;
+  std::vector<Ratio> ratios;
+};
+// Of several runs of a work that fit `of`, the fastest or the slowest; of those that fit `than`
+// the fastest. A claim that all are faster rests on the slowest.
+enum class Choice { fastest, slowest };
+
+// "server against desk", or nothing where one machine did both.
+std::string line_name(const Data& data, const SpeedupLine& line) {
+  if (line.of_machine == line.than_machine) {
+    return data.machines().size() > 1 ? "on " + data.machines()[line.of_machine].name : "";
+  }
+  return fmt::format("{} against {}", data.machines()[line.of_machine].name,
+                     data.machines()[line.than_machine].name);
+}
+
 // One run of each machine and device that fits.
-std::map<Place, const RunView*> chosen(const JudgeInput& input,
-                                       const std::vector<const RunView*>& alike,
+std::map<Place, const RunView*> chosen(const JudgeInput& input, const Runs& alike,
                                        const std::string& condition, Choice choice) {
   std::map<Place, const RunView*> found;
   for (const RunView* run : alike) {
@@ -31,11 +50,36 @@ std::map<Place, const RunView*> chosen(const JudgeInput& input,
   return found;
 }
 
+std::vector<SpeedupLine> speedup_lines(const JudgeInput& input, Choice choice) {
+  // Precisions and kinds of work have roofs of their own: they are no points of one line.
+  std::map<std::tuple<Place, Place, std::string, std::string>, SpeedupLine> lines;
+  for (const Runs& alike : by_work(input.runs)) {
+    const auto of = chosen(input, alike, input.hypothesis.of, choice);
+    const auto than = chosen(input, alike, input.hypothesis.than, Choice::fastest);
+    for (const auto& [of_place, fast] : of) {
+      for (const auto& [than_place, slow] : than) {
+        const bool elsewhere = of_place.machine != than_place.machine;
+        if (elsewhere && of_place.device == than_place.device) continue;
+        const auto ratio = input.ratios.of(*fast, *slow);
+        if (!ratio) continue;
+        const Work& work = fast->run.work;
+        SpeedupLine& line = lines[{of_place, than_place, work.kind, work.precision}];
+        line.of_machine = of_place.machine;
+        line.than_machine = than_place.machine;
+        line.ratios.push_back(*ratio);
+      }
+    }
+  }
+  std::vector<SpeedupLine> found;
+  for (auto& [places, line] : lines) found.push_back(std::move(line));
+  return found;
+}
+
 // Which side of the comparison is missing.
 Answer no_pairs(const JudgeInput& input) {
   const auto any = [&](const std::string& condition) {
-    return std::any_of(input.runs.begin(), input.runs.end(),
-                       [&](const RunView* run) { return fits(input.data, *run, condition); });
+    return std::ranges::any_of(
+        input.runs, [&](const RunView* run) { return fits(input.data, *run, condition); });
   };
   const std::string &of = input.hypothesis.of, &than = input.hypothesis.than;
   if (!any(of)) return not_measured("no run with " + of);
@@ -75,8 +119,7 @@ void tell_some(Prose& text, const JudgeInput& input, const std::vector<const Rat
 
 // From the smallest to the largest, and the mean where it means something.
 void tell_range(Prose& text, const JudgeInput& input, const std::vector<Ratio>& ratios) {
-  const auto less = [](const Ratio& a, const Ratio& b) { return a.speedup < b.speedup; };
-  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end(), less);
+  const auto [least, most] = std::ranges::minmax_element(ratios, {}, &Ratio::speedup);
   if (ratios.size() == 1) {
     tell(text, input, *least);
     return;
@@ -130,8 +173,7 @@ Answer faster_on(const JudgeInput& input, const SpeedupLine& line) {
 Answer varies_on(const JudgeInput& input, const SpeedupLine& line) {
   Answer answer;
   Prose& text = answer.evidence;
-  const auto less = [](const Ratio& a, const Ratio& b) { return a.speedup < b.speedup; };
-  const auto [least, most] = std::minmax_element(line.ratios.begin(), line.ratios.end(), less);
+  const auto [least, most] = std::ranges::minmax_element(line.ratios, {}, &Ratio::speedup);
   const std::string place = line_name(input.data, line);
   if (!place.empty()) text.say(sentence_case(place) + ": ");
   if (line.ratios.size() < 2) {
@@ -175,39 +217,6 @@ Answer of_all_lines(const JudgeInput& input, Choice choice,
 
 }  // namespace
 
-std::vector<SpeedupLine> speedup_lines(const JudgeInput& input, Choice choice) {
-  // Precisions and kinds of work have roofs of their own: they are no points of one line.
-  std::map<std::tuple<Place, Place, std::string, std::string>, SpeedupLine> lines;
-  for (const std::vector<const RunView*>& alike : by_work(input.runs)) {
-    const auto of = chosen(input, alike, input.hypothesis.of, choice);
-    const auto than = chosen(input, alike, input.hypothesis.than, Choice::fastest);
-    for (const auto& [of_place, fast] : of) {
-      for (const auto& [than_place, slow] : than) {
-        const bool elsewhere = of_place.machine != than_place.machine;
-        if (elsewhere && of_place.device == than_place.device) continue;
-        const auto ratio = input.ratios.of(*fast, *slow);
-        if (!ratio) continue;
-        const Work& work = fast->run.work;
-        SpeedupLine& line = lines[{of_place, than_place, work.kind, work.precision}];
-        line.of_machine = of_place.machine;
-        line.than_machine = than_place.machine;
-        line.ratios.push_back(*ratio);
-      }
-    }
-  }
-  std::vector<SpeedupLine> found;
-  for (auto& [places, line] : lines) found.push_back(std::move(line));
-  return found;
-}
-
-std::string line_name(const Data& data, const SpeedupLine& line) {
-  if (line.of_machine == line.than_machine) {
-    return data.machines().size() > 1 ? "on " + data.machines()[line.of_machine].name : "";
-  }
-  return fmt::format("{} against {}", data.machines()[line.of_machine].name,
-                     data.machines()[line.than_machine].name);
-}
-
 Answer judge_faster(const JudgeInput& input) {
   return of_all_lines(input, Choice::slowest, faster_on);
 }
@@ -231,7 +240,7 @@ Answer judge_speedup_grows(const JudgeInput& input) {
       if (!at) at = axis_place(*ratio.than, axis);
       if (!at) continue;
       const Work work = is_of_networks(axis) ? Work{} : off_axis(*ratio.of, axis).run.work;
-      const auto place = std::find(works.begin(), works.end(), work) - works.begin();
+      const auto place = std::ranges::find(works, work) - works.begin();
       if (place == std::ssize(works)) {
         works.push_back(work);
         growing.push_back({.name = line_name(input.data, line), .points = {}, .doubts = {}});

@@ -13,7 +13,7 @@ struct JudgeInput {
   const Data& data;
   Ratios& ratios;
   const study::Hypothesis& hypothesis;
-  std::vector<const RunView*> runs;  // of its parts, the newest of each place and work
+  Runs runs;  // of its parts, the newest of each place and work
   Wording wording;
 };
 
@@ -32,20 +32,6 @@ struct Answer {
 
 // "Not measured here: …"
 [[nodiscard]] Answer not_measured(const std::string& what);
-
-// Speed-ups between two machines, or of one: one for each work that both sides did. Runs of other
-// machines are compared only where the devices differ: what beats a library does so on the same
-// processor.
-struct SpeedupLine {
-  std::size_t of_machine = 0, than_machine = 0;
-  std::vector<Ratio> ratios;
-};
-// Of several runs of a work that fit `of`, the fastest or the slowest; of those that fit `than`
-// the fastest. A claim that all are faster rests on the slowest.
-enum class Choice { fastest, slowest };
-[[nodiscard]] std::vector<SpeedupLine> speedup_lines(const JudgeInput& input, Choice of);
-// "server against desk", or nothing where one machine did both.
-[[nodiscard]] std::string line_name(const Data& data, const SpeedupLine& line);
 
 // Values along the axis of one place and one work but for the axis.
 struct GrowthLine {

@@ -20,12 +20,11 @@ std::vector<std::string_view> axis_fields(const Work& work, const std::string& a
 
 }  // namespace
 
-std::vector<std::vector<const RunView*>> by_work(const std::vector<const RunView*>& runs) {
-  std::vector<std::vector<const RunView*>> groups;
+std::vector<Runs> by_work(const Runs& runs) {
+  std::vector<Runs> groups;
   for (const RunView* run : runs) {
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& each) {
-      return comparable(*each.front(), *run);
-    });
+    const auto group = std::ranges::find_if(
+        groups, [&](const auto& each) { return comparable(*each.front(), *run); });
     if (group == groups.end()) {
       groups.push_back({run});
     } else {
@@ -69,7 +68,7 @@ bool is_far_from_roofs(const RooflinePoint& point) {
   return roof && point.efficiency().value_or(0.0) < kFarFromRoofs;
 }
 
-const RunView* fastest_of(const std::vector<const RunView*>& runs) {
+const RunView* fastest_of(const Runs& runs) {
   const RunView* best = nullptr;
   for (const RunView* run : runs) {
     if (!run->seconds) continue;

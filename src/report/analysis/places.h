@@ -11,8 +11,7 @@
 namespace ridgeline::report {
 
 // Runs of the same work, in the order of the first of each.
-[[nodiscard]] std::vector<std::vector<const RunView*>> by_work(
-    const std::vector<const RunView*>& runs);
+[[nodiscard]] std::vector<Runs> by_work(const Runs& runs);
 
 // Whether an axis is a property of the networks, which differ in more than that.
 [[nodiscard]] bool is_of_networks(const std::string& axis);
@@ -36,6 +35,6 @@ inline constexpr double kFarFromRoofs = 0.10;
 [[nodiscard]] bool is_far_from_roofs(const RooflinePoint& point);
 
 // The fastest of runs of the same work.
-[[nodiscard]] const RunView* fastest_of(const std::vector<const RunView*>& runs);
+[[nodiscard]] const RunView* fastest_of(const Runs& runs);
 
 }  // namespace ridgeline::report

@@ -137,7 +137,7 @@ std::string with_details(const std::string& name, const std::string& details) {
 
 }  // namespace
 
-Wording::Wording(const std::vector<const RunView*>& among) {
+Wording::Wording(const Runs& among) {
   std::map<const RunView*, std::string> said;
   for (const RunView* run : among) said[run] = run->run.work.model;
   for (const bool of_work : {true, false}) {
@@ -163,7 +163,7 @@ std::string Wording::phrases(const RunView& run, bool of_work, const FieldNames&
       if (!telling_.contains({said, field})) continue;
       const std::string phrase = field->phrase(run.run);
       said += "\n" + phrase;
-      const bool elsewhere = std::find(except.begin(), except.end(), field->name) != except.end();
+      const bool elsewhere = has(except, field->name);
       if (half == of_work && !elsewhere && !phrase.empty()) told.push_back(phrase);
     }
     said += executor_key(run);
@@ -189,7 +189,7 @@ std::string Wording::run(const RunView& run, FieldNames except) const {
                      executor(run));
 }
 
-std::vector<RunId> ids_of(const std::vector<const RunView*>& runs) {
+std::vector<RunId> ids_of(const Runs& runs) {
   std::vector<RunId> ids;
   for (const RunView* run : runs) ids.push_back(run->run.id);
   return ids;

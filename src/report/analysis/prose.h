@@ -58,7 +58,7 @@ using Sentence = std::optional<Prose>;
 // alike, and so on; executors of the same work by their threads where these differ.
 class Wording {
  public:
-  explicit Wording(const std::vector<const RunView*>& among);
+  explicit Wording(const Runs& among);
   [[nodiscard]] std::string work(const RunView& run) const;      // "resnet18 (batch 64, bf16)"
   [[nodiscard]] std::string executor(const RunView& run) const;  // "native in bf16 (4 threads)"
   // Both, the precision once: "resnet18 (batch 64) with native in bf16 (4 threads)".
@@ -73,6 +73,6 @@ class Wording {
   std::set<std::pair<std::string, const IdentityField*>> telling_;
 };
 
-[[nodiscard]] std::vector<RunId> ids_of(const std::vector<const RunView*>& runs);
+[[nodiscard]] std::vector<RunId> ids_of(const Runs& runs);
 
 }  // namespace ridgeline::report

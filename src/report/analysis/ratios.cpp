@@ -24,7 +24,7 @@ Ratios::Pair Ratios::side_by_side(const RunView& run, const RunView& than) {
   if (repetitions_.empty()) {
     for (const RunView& each : data_.runs()) repetitions_[run_key(each)].push_back(&each);
   }
-  const std::vector<const RunView*>&of = repetitions_[key], &others = repetitions_[other_key];
+  const Runs &of = repetitions_[key], &others = repetitions_[other_key];
   for (auto newest = of.rbegin(); newest != of.rend(); ++newest) {
     const auto beside = std::find_if(others.rbegin(), others.rend(), [&](const RunView* other) {
       return took_turns((*newest)->run, other->run);
@@ -67,7 +67,7 @@ std::string times_text(const Estimate& ratio) {
                      number_text(ratio.high));
 }
 
-std::string doubts_of(const std::vector<const RunView*>& runs) {
+std::string doubts_of(const Runs& runs) {
   std::vector<std::string> doubts;
   std::set<std::string> flags;
   for (const RunView* run : runs) {
@@ -91,10 +91,10 @@ bool is_below_one(const Estimate& ratio, const std::string& doubts) {
   return ratio.sound() && ratio.high < (doubts.empty() ? 1.0 : 1.0 / kApart);
 }
 
-std::vector<const RunView*> newest_of(const std::vector<const RunView*>& runs) {
-  std::vector<const RunView*> newest;
+Runs newest_of(const Runs& runs) {
+  Runs newest;
   for (const RunView* run : runs) {
-    const auto older = std::find_if(newest.begin(), newest.end(), [&](const RunView* known) {
+    const auto older = std::ranges::find_if(newest, [&](const RunView* known) {
       return same_place(*known, *run) && comparable(*known, *run);
     });
     if (older == newest.end()) {

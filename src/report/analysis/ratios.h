@@ -56,7 +56,7 @@ class Ratios {
 
   const Data& data_;
   PairJudge judge_;
-  std::map<std::string, std::vector<const RunView*>> repetitions_;  // by run_key
+  std::map<std::string, Runs> repetitions_;  // by run_key
   std::map<std::pair<RunId, RunId>, std::optional<Ratio>> known_;
 };
 
@@ -66,13 +66,13 @@ class Ratios {
 
 // What could make runs of unlike work differ though their work does not: "measured in different
 // calls; flagged: noisy neighbour". Empty: nothing is known.
-[[nodiscard]] std::string doubts_of(const std::vector<const RunView*>& runs);
+[[nodiscard]] std::string doubts_of(const Runs& runs);
 // Whether a ratio of estimates is beyond doubt above 1: by its interval, or where there are doubts
 // by more than a machine changes its own speed.
 [[nodiscard]] bool is_above_one(const Estimate& ratio, const std::string& doubts);
 [[nodiscard]] bool is_below_one(const Estimate& ratio, const std::string& doubts);
 
 // Of each place and work the newest run, in the order of the runs.
-[[nodiscard]] std::vector<const RunView*> newest_of(const std::vector<const RunView*>& runs);
+[[nodiscard]] Runs newest_of(const Runs& runs);
 
 }  // namespace ridgeline::report

@@ -5,9 +5,9 @@
 
 namespace ridgeline::report {
 
-TextInput text_input(const Data& data, Ratios& ratios, const std::vector<const RunView*>& runs) {
-  std::vector<const RunView*> newest = newest_of(runs);
-  std::vector<const RunView*> timed = newest;
+TextInput text_input(const Data& data, Ratios& ratios, const Runs& runs) {
+  Runs newest = newest_of(runs);
+  Runs timed = newest;
   std::erase_if(timed, [](const RunView* run) { return run->run.command == "profile"; });
   Wording wording(newest);
   return {.data = data,
@@ -21,8 +21,7 @@ std::string run_words(const TextInput& input, const RunView& run) {
   return fmt::format("{} on {}", input.wording.run(run), place_text(input.data, place_of(run)));
 }
 
-std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios,
-                                   const std::vector<const RunView*>& runs, bool brief) {
+std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios, const Runs& runs, bool brief) {
   const TextInput input = text_input(data, ratios, runs);
   std::vector<Paragraph> paragraphs;
   const auto add = [&](const char* name, std::vector<Sentence> sentences) {

@@ -13,13 +13,12 @@ namespace ridgeline::report {
 struct TextInput {
   const Data& data;
   Ratios& ratios;
-  std::vector<const RunView*> runs;  // the newest of each place and work
+  Runs runs;  // the newest of each place and work
   // The same without profiles, whose iterations are few and disturbed by being watched.
-  std::vector<const RunView*> timed;
+  Runs timed;
   Wording wording;
 };
-[[nodiscard]] TextInput text_input(const Data& data, Ratios& ratios,
-                                   const std::vector<const RunView*>& runs);
+[[nodiscard]] TextInput text_input(const Data& data, Ratios& ratios, const Runs& runs);
 
 // "resnet18 (batch 64) with native on desk"
 [[nodiscard]] std::string run_words(const TextInput& input, const RunView& run);
@@ -39,8 +38,7 @@ struct TextInput {
 
 // All of it, a paragraph for each of the above that has something to say, with its name in front.
 // `brief`: of each only the first sentence.
-[[nodiscard]] std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios,
-                                                 const std::vector<const RunView*>& runs,
+[[nodiscard]] std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios, const Runs& runs,
                                                  bool brief = false);
 
 }  // namespace ridgeline::report

@@ -19,7 +19,7 @@ struct Placed {
 // A profile stands in only where nothing else measured the same there.
 bool is_needed(const TextInput& input, const RunView& run) {
   return run.run.command != "profile" ||
-         std::none_of(input.timed.begin(), input.timed.end(), [&](const RunView* other) {
+         std::ranges::none_of(input.timed, [&](const RunView* other) {
            return same_place(*other, run) && other->run.work == run.run.work;
          });
 }
@@ -56,7 +56,7 @@ std::string limit_of(const Placed& placed) {
 
 Sentence bounds_sentence(const TextInput& input, const std::vector<Placed>& placed) {
   if (placed.empty()) return std::nullopt;
-  std::map<std::string, std::vector<const RunView*>> limits;
+  std::map<std::string, Runs> limits;
   for (const Placed& each : placed) limits[limit_of(each)].push_back(each.run);
   Prose text;
   if (placed.size() == 1) {
@@ -97,18 +97,17 @@ Sentence efficiency_sentence(const TextInput& input, const std::vector<Placed>& 
   const auto less = [](const Placed& a, const Placed& b) {
     return *a.point.efficiency() < *b.point.efficiency();
   };
-  const auto [least, most] = std::minmax_element(placed.begin(), placed.end(), less);
-  Prose text;
-  text.say("Of what the roofs allow they reach from ");
-  text.say(fmt::format("{} ({})", percent_text(*least->point.efficiency()),
+  const auto [least, most] = std::ranges::minmax_element(placed, less);
+  return Prose()
+      .say("Of what the roofs allow they reach from ")
+      .say(fmt::format("{} ({})", percent_text(*least->point.efficiency()),
                        run_words(input, *least->run)),
-           {least->run->run.id});
-  text.say(" to ");
-  text.say(
-      fmt::format("{} ({})", percent_text(*most->point.efficiency()), run_words(input, *most->run)),
-      {most->run->run.id});
-  text.say(".");
-  return text;
+           {least->run->run.id})
+      .say(" to ")
+      .say(fmt::format("{} ({})", percent_text(*most->point.efficiency()),
+                       run_words(input, *most->run)),
+           {most->run->run.id})
+      .say(".");
 }
 
 // The kind of operation where the most time could be won.
@@ -124,13 +123,12 @@ Sentence lost_sentence(const TextInput& input, const Placed& placed) {
     worst = point;
   }
   if (!worst || all <= 0.0) return std::nullopt;
-  Prose text;
-  text.say("In ");
-  text.say(run_words(input, *placed.run), {placed.run->run.id});
-  text.say(fmt::format(", {} loses the most: {} of the steps' time at {} of its roofs.",
+  return Prose()
+      .say("In ")
+      .say(run_words(input, *placed.run), {placed.run->run.id})
+      .say(fmt::format(", {} loses the most: {} of the steps' time at {} of its roofs.",
                        worst->name, percent_text(worst->seconds / all),
                        percent_text(*worst->least_seconds / worst->seconds)));
-  return text;
 }
 
 // On each device the run with the most work: that is where it pays to look.
@@ -147,7 +145,7 @@ std::vector<Sentence> lost_sentences(const TextInput& input, const std::vector<P
 
 // Runs that had a loader, and how long they waited for it.
 Sentence data_sentence(const TextInput& input) {
-  std::vector<const RunView*> known, waiting;
+  Runs known, waiting;
   const RunView* longest = nullptr;
   for (const RunView* run : input.runs) {
     const auto share = wait_share(*run);

@@ -20,8 +20,7 @@ std::vector<Ratio> with(const std::vector<Ratio>& ratios, Verdict verdict) {
   for (const Ratio& ratio : ratios) {
     if (ratio.verdict == verdict) found.push_back(ratio);
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Ratio& a, const Ratio& b) { return a.speedup < b.speedup; });
+  std::ranges::stable_sort(found, {}, &Ratio::speedup);
   return found;
 }
 
@@ -40,7 +39,7 @@ struct DevicePair {
 std::vector<DevicePair> device_pairs(const TextInput& input) {
   std::map<std::pair<Place, Place>, std::vector<Ratio>> pairs;
   for (const auto& alike : by_work(input.timed)) {
-    std::map<Place, std::vector<const RunView*>> places;
+    std::map<Place, Runs> places;
     for (const RunView* run : alike) places[place_of(*run)].push_back(run);
     for (const auto& [a, runs_a] : places) {
       for (const auto& [b, runs_b] : places) {
@@ -175,7 +174,7 @@ struct Contest {
   std::map<std::string, std::vector<Ratio>> others;  // executor: the leader's speed-ups over it
 };
 
-Contest contest_on(const TextInput& input, const std::vector<std::vector<const RunView*>>& works) {
+Contest contest_on(const TextInput& input, const std::vector<Runs>& works) {
   std::map<std::string, std::size_t> wins;
   Contest contest;
   for (const auto& alike : works) {
@@ -191,9 +190,8 @@ Contest contest_on(const TextInput& input, const std::vector<std::vector<const R
     }
   }
   for (const auto& alike : works) {
-    const auto leader = std::find_if(alike.begin(), alike.end(), [&](const RunView* run) {
-      return input.wording.executor(*run) == contest.leader;
-    });
+    const auto leader = std::ranges::find_if(
+        alike, [&](const RunView* run) { return input.wording.executor(*run) == contest.leader; });
     if (leader == alike.end()) continue;
     for (const RunView* run : alike) {
       if (run == *leader) continue;
@@ -257,7 +255,7 @@ std::vector<Sentence> environment_impact(const TextInput& input) {
 }
 
 std::vector<Sentence> executor_differences(const TextInput& input) {
-  std::map<Place, std::vector<const RunView*>> places;
+  std::map<Place, Runs> places;
   for (const RunView* run : input.timed) places[place_of(*run)].push_back(run);
   std::vector<Sentence> sentences;
   for (const auto& [place, runs] : places) {

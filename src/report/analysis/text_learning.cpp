@@ -29,8 +29,7 @@ struct Learned {
 
 // Of trainings on the same data and network: the best and the worst.
 Sentence range_sentence(const TextInput& input, const std::vector<Learned>& trainings) {
-  const auto less = [](const Learned& a, const Learned& b) { return a.accuracy < b.accuracy; };
-  const auto [least, most] = std::minmax_element(trainings.begin(), trainings.end(), less);
+  const auto [least, most] = std::ranges::minmax_element(trainings, {}, &Learned::accuracy);
   Prose text;
   const Work& work = most->run->run.work;
   if (trainings.size() == 1) {
@@ -46,7 +45,7 @@ Sentence range_sentence(const TextInput& input, const std::vector<Learned>& trai
     text.say(fmt::format("On {}, {} of {} ", work.data, count_words(trainings.size(), "training"),
                          work.model));
     if (percent_text(least->accuracy) == percent_text(most->accuracy)) {
-      std::vector<const RunView*> runs;
+      Runs runs;
       for (const Learned& learned : trainings) runs.push_back(learned.run);
       text.say("end with the same test accuracy, ");
       text.say(percent_text(most->accuracy), ids_of(runs));
@@ -65,22 +64,18 @@ Sentence range_sentence(const TextInput& input, const std::vector<Learned>& trai
 
 std::vector<Sentence> learning(const TextInput& input) {
   std::map<std::pair<std::string, std::string>, std::vector<Learned>> groups;
-  std::vector<const RunView*> guessing, diverged;
+  Runs guessing, diverged;
   for (const RunView* run : input.runs) {
-    const auto tested =
-        std::find_if(run->epochs.rbegin(), run->epochs.rend(),
-                     [](const EpochRecord& epoch) { return epoch.test_accuracy.has_value(); });
-    const bool lost =
-        std::any_of(run->epochs.begin(), run->epochs.end(),
-                    [](const EpochRecord& epoch) { return !std::isfinite(epoch.train_loss); });
+    const EpochRecord* tested = last_tested(*run);
+    const bool lost = std::ranges::any_of(
+        run->epochs, [](const EpochRecord& epoch) { return !std::isfinite(epoch.train_loss); });
     if (lost) {
       diverged.push_back(run);
       continue;
     }
-    if (tested == run->epochs.rend()) continue;
+    if (tested == nullptr) continue;
     const std::vector<Finding> flags = flags_of(input.data, *run);
-    if (std::any_of(flags.begin(), flags.end(),
-                    [](const Finding& flag) { return flag.name == kAtChance; })) {
+    if (std::ranges::any_of(flags, [](const Finding& flag) { return flag.name == kAtChance; })) {
       guessing.push_back(run);
       continue;
     }
@@ -89,7 +84,7 @@ std::vector<Sentence> learning(const TextInput& input) {
   }
   std::vector<Sentence> sentences;
   for (const auto& [key, trainings] : groups) sentences.push_back(range_sentence(input, trainings));
-  const auto tell = [&](const std::vector<const RunView*>& runs, const char* what) {
+  const auto tell = [&](const Runs& runs, const char* what) {
     if (runs.empty()) return;
     Prose text;
     std::vector<std::string> names;

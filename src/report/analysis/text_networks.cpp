@@ -12,13 +12,6 @@
 namespace ridgeline::report {
 namespace {
 
-std::optional<double> sample_flops(const RunView& run) {
-  const auto flops =
-      run.number(run.run.work.kind == "inference" ? "forward_flops" : "training_flops");
-  if (!flops || run.run.work.batch < 1) return std::nullopt;
-  return *flops / static_cast<double>(run.run.work.batch);
-}
-
 bool less_rate(const RunView* a, const RunView* b) { return a->rate->value < b->rate->value; }
 
 // The largest set on each device of runs that differ by their networks alone.
@@ -39,12 +32,6 @@ std::vector<Runs> network_sets(const TextInput& input) {
   return found;
 }
 
-std::string model_of(const RunView& run) {
-  const std::string settings = settings_text(run.run.work);
-  const std::string& model = run.run.work.model;
-  return settings.empty() ? model : fmt::format("{} ({})", model, settings);
-}
-
 std::string where_words(const TextInput& input, const RunView& run) {
   const std::string rest = input.wording.details(run, {"settings", "batch", "precision"});
   return fmt::format("On {} with {} at batch {}{}{}", place_text(input.data, place_of(run)),
@@ -53,22 +40,23 @@ std::string where_words(const TextInput& input, const RunView& run) {
 }
 
 // The fastest and the slowest, and whether their FLOPs explain it.
-Sentence rates_sentence(const TextInput& input, const std::vector<const RunView*>& runs) {
-  const auto [slowest, fastest] = std::minmax_element(runs.begin(), runs.end(), less_rate);
+Sentence rates_sentence(const TextInput& input, const Runs& runs) {
+  const auto [slowest, fastest] = std::ranges::minmax_element(runs, less_rate);
   const Estimate ratio = ratio_of(*(*fastest)->rate, *(*slowest)->rate);
   const std::string doubts = doubts_of({*slowest, *fastest});
   if (!is_above_one(ratio, doubts)) return std::nullopt;
   Prose text;
   text.say(where_words(input, **fastest) + ", ");
-  text.say(
-      fmt::format("{} does {}", model_of(**fastest), estimate_text(*(*fastest)->rate, "samples/s")),
-      {(*fastest)->run.id});
+  text.say(fmt::format("{} does {}", network_name(**fastest),
+                       estimate_text(*(*fastest)->rate, "samples/s")),
+           {(*fastest)->run.id});
   text.say(" and ");
-  text.say(fmt::format("{} {}", model_of(**slowest), estimate_text(*(*slowest)->rate, "samples/s")),
-           {(*slowest)->run.id});
+  text.say(
+      fmt::format("{} {}", network_name(**slowest), estimate_text(*(*slowest)->rate, "samples/s")),
+      {(*slowest)->run.id});
   text.say(fmt::format(", {} apart{}", times_text(ratio),
                        doubts.empty() ? "" : fmt::format(" ({})", doubts)));
-  const auto few = sample_flops(**fastest), many = sample_flops(**slowest);
+  const auto few = flops_of_sample(**fastest), many = flops_of_sample(**slowest);
   if (few && many && *many > *few) {
     text.say(fmt::format("; the FLOPs of a sample are {}× apart", number_text(*many / *few)));
   }
@@ -77,8 +65,8 @@ Sentence rates_sentence(const TextInput& input, const std::vector<const RunView*
 }
 
 // How fast FLOPs are done differs from network to network.
-Sentence pace_sentence(const std::vector<const RunView*>& runs) {
-  std::vector<const RunView*> known;
+Sentence pace_sentence(const Runs& runs) {
+  Runs known;
   for (const RunView* run : runs) {
     if (run->flops_per_second) known.push_back(run);
   }
@@ -86,22 +74,22 @@ Sentence pace_sentence(const std::vector<const RunView*>& runs) {
   const auto less = [](const RunView* a, const RunView* b) {
     return *a->flops_per_second < *b->flops_per_second;
   };
-  const auto [low, high] = std::minmax_element(known.begin(), known.end(), less);
+  const auto [low, high] = std::ranges::minmax_element(known, less);
   // FLOPs are counted, so that the interval is that of the rates.
   const Estimate rates = ratio_of(*(*high)->rate, *(*low)->rate);
   const double ratio = *(*high)->flops_per_second / *(*low)->flops_per_second;
   const double least = doubts_of({*low, *high}).empty() ? 1.2 : kApart;
   if (ratio * rates.low / rates.value < least || !rates.sound()) return std::nullopt;
-  Prose text;
-  text.say("The pace at which FLOPs are done differs: ");
-  text.say(fmt::format("{} reaches {}", model_of(**high),
+  return Prose()
+      .say("The pace at which FLOPs are done differs: ")
+      .say(fmt::format("{} reaches {}", network_name(**high),
                        rate_words(*(*high)->flops_per_second, "FLOP/s")),
-           {(*high)->run.id});
-  text.say(", ");
-  text.say(fmt::format("{} {}", model_of(**low), rate_words(*(*low)->flops_per_second, "FLOP/s")),
-           {(*low)->run.id});
-  text.say(".");
-  return text;
+           {(*high)->run.id})
+      .say(", ")
+      .say(fmt::format("{} {}", network_name(**low),
+                       rate_words(*(*low)->flops_per_second, "FLOP/s")),
+           {(*low)->run.id})
+      .say(".");
 }
 
 }  // namespace
@@ -118,7 +106,7 @@ std::vector<Sentence> model_differences(const TextInput& input) {
 namespace {
 
 // The batches of one network at one place, smallest first.
-using Sweep = std::vector<const RunView*>;
+using Sweep = Runs;
 std::vector<Sweep> sweeps_of(const TextInput& input) {
   std::map<std::string, std::map<std::int64_t, const RunView*>> lines;
   for (const RunView* run : input.timed) {
@@ -132,8 +120,8 @@ std::vector<Sweep> sweeps_of(const TextInput& input) {
     for (const auto& [batch, run] : batches) sweep.push_back(run);
   }
   // The longest first: it tells the most.
-  std::stable_sort(sweeps.begin(), sweeps.end(),
-                   [](const Sweep& a, const Sweep& b) { return a.size() > b.size(); });
+  std::ranges::stable_sort(sweeps,
+                           [](const Sweep& a, const Sweep& b) { return a.size() > b.size(); });
   return sweeps;
 }
 
@@ -214,11 +202,10 @@ Sentence memory_sentence(const Sweep& sweep) {
   const auto small = first.number("planned_bytes"), large = last.number("planned_bytes");
   if (!small || !large || *large <= *small) return std::nullopt;
   const auto more = static_cast<double>(last.run.work.batch - first.run.work.batch);
-  Prose text;
-  text.say("Each sample more in the batch takes ");
-  text.say(bytes_words((*large - *small) / more), {first.run.id, last.run.id});
-  text.say(" of memory.");
-  return text;
+  return Prose()
+      .say("Each sample more in the batch takes ")
+      .say(bytes_words((*large - *small) / more), {first.run.id, last.run.id})
+      .say(" of memory.");
 }
 
 }  // namespace
@@ -240,7 +227,7 @@ std::vector<Sentence> batch_effects(const TextInput& input) {
       gains.push_back(sweeps[i].back()->rate->value / sweeps[i].front()->rate->value);
       runs.push_back(sweeps[i].back()->run.id);
     }
-    const auto [least, most] = std::minmax_element(gains.begin(), gains.end());
+    const auto [least, most] = std::ranges::minmax_element(gains);
     Prose text;
     text.say("Of ");
     text.say(count_words(gains.size(), "other series", "other series"), runs);

@@ -89,7 +89,6 @@ std::vector<Figure> curves(const ExhibitInput& input, const Curve& curve) {
           figure, name, points.size() > kMarked ? SeriesStyle::line : SeriesStyle::line_points);
       series.points = thinned(std::move(points), points_each(share.runs.size()));
       notes.add(*run, name);
-      rests_on(figure, *run);
     }
     if (curve.over_time) rescale(figure, &Point::x, figure.x);
     if (curve.in_seconds) rescale(figure, &Point::y, figure.y);

@@ -47,8 +47,8 @@ std::string group_of(const MemoryEntry& entry) {
 using Stack = std::vector<std::pair<std::string, double>>;
 
 void add_to(Stack& stack, const std::string& owner, double bytes) {
-  const auto found = std::find_if(stack.begin(), stack.end(),
-                                  [&](const auto& each) { return each.first == owner; });
+  const auto found =
+      std::ranges::find_if(stack, [&](const auto& each) { return each.first == owner; });
   if (found == stack.end()) {
     stack.emplace_back(owner, bytes);
   } else {
@@ -127,7 +127,6 @@ Figure memory_figure(const ExhibitInput& input, const Share& share, bool host_be
     add_stack(figure, (host_beside ? "" : "measured: ") + name, stacks.measured);
     most = std::max({most, total_of(stacks.planned), total_of(stacks.measured)});
     notes.add(*run, name);
-    rests_on(figure, *run);
   }
   const Scale scale = bytes_scale(most);
   figure.y = {.title = "memory", .unit = scale.unit, .low = 0.0};

@@ -91,7 +91,7 @@ Boxes boxes_of(const Network& network, std::optional<int> depth) {
     const auto known = last.find(path);
     const bool joins =
         known != last.end() &&
-        (depth || std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](auto input) {
+        (depth || std::ranges::any_of(operation.inputs, [&](auto input) {
            return input >= 0 && made.owner[static_cast<std::size_t>(input)] == known->second;
          }));
     if (!joins) {
@@ -112,9 +112,9 @@ std::string summary_of(const Box& box) {
   std::vector<std::pair<std::string, int>> counts;
   for (const Operation* operation : box.operations) {
     const std::string& name = operation->name;
-    if (std::find(kCounted.begin(), kCounted.end(), name) == kCounted.end()) continue;
-    const auto known = std::find_if(counts.begin(), counts.end(),
-                                    [&](const auto& each) { return each.first == name; });
+    if (!has(kCounted, name)) continue;
+    const auto known =
+        std::ranges::find_if(counts, [&](const auto& each) { return each.first == name; });
     if (known == counts.end()) {
       counts.emplace_back(name, 1);
     } else {
@@ -154,9 +154,8 @@ std::int64_t flops_of(const Box& box) {
 
 Node node_of(const Box& box, std::int64_t total) {
   const Operation& first = *box.operations.front();
-  const bool single =
-      std::all_of(box.operations.begin(), box.operations.end(),
-                  [&](const Operation* each) { return each->layer == first.layer; });
+  const bool single = std::ranges::all_of(
+      box.operations, [&](const Operation* each) { return each->layer == first.layer; });
   const auto output = std::find_if(box.operations.rbegin(), box.operations.rend(),
                                    [](const Operation* each) { return !each->statistics; });
   const double share =
@@ -173,7 +172,7 @@ Node node_of(const Box& box, std::int64_t total) {
 // Boxes of small networks have room for the names of their layers.
 void name_layers(Figure& figure) {
   constexpr std::size_t kRoom = 24;
-  const bool fit = std::all_of(figure.nodes.begin(), figure.nodes.end(), [](const Node& node) {
+  const bool fit = std::ranges::all_of(figure.nodes, [](const Node& node) {
     return node.id.size() + node.title.size() + 2 <= kRoom;
   });
   for (Node& node : figure.nodes) {
@@ -239,7 +238,7 @@ std::vector<Figure> network_figures(const ExhibitInput& input) {
     if (!network) continue;
     Figure figure = new_figure(input, "The network", names.of(*run));
     draw_network(figure, *network);
-    rests_on(figure, *run);
+    figure.runs = {run->run.id};
     put(figures, std::move(figure));
   }
   return figures;

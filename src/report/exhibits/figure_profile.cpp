@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
@@ -56,22 +57,13 @@ constexpr std::array<Kind, 18> kKinds = {{{"conv2d", "convolution"},
                                           {"cast", "layout and casts"},
                                           {"reshape", "layout and casts"}}};
 
-std::vector<std::string_view> ops_of(std::string_view ops) {
-  std::vector<std::string_view> list;
-  while (!ops.empty()) {
-    list.push_back(ops.substr(0, ops.find('+')));
-    ops.remove_prefix(std::min(ops.size(), list.back().size() + 1));
-  }
-  return list;
-}
-
 std::string kind_of(const StepTime& step) {
   if (step.phase.find('+') != std::string::npos) return "whole step in one kernel";
   const bool backward = step.phase.starts_with("backward") || step.phase == "recompute";
-  const std::vector<std::string_view> ops = ops_of(step.ops);
+  const std::vector<std::string_view> ops = pieces_of(step.ops, "+");
   for (const Kind& kind : kKinds) {
-    const bool found = std::any_of(ops.begin(), ops.end(),
-                                   [&](std::string_view op) { return op.starts_with(kind.op); });
+    const bool found =
+        std::ranges::any_of(ops, [&](std::string_view op) { return op.starts_with(kind.op); });
     if (!found) continue;
     const bool directed = std::string_view(kind.name) != "layout and casts";
     return std::string(kind.name) + (backward && directed ? ", backward" : "");
@@ -116,8 +108,8 @@ std::vector<std::string> merge_kinds(const Runs& runs, KindTimes& times, double&
       times[run]["other"] += small->second;
     }
   }
-  std::stable_sort(kinds.begin(), kinds.end(),
-                   [&](const std::string& a, const std::string& b) { return sums[a] > sums[b]; });
+  std::ranges::stable_sort(
+      kinds, [&](const std::string& a, const std::string& b) { return sums[a] > sums[b]; });
   if (kinds.size() < greatest.size()) kinds.push_back("other");
   return kinds;
 }
@@ -164,12 +156,10 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
                                                      seconds / total * 100.0)});
       }
       notes.add(*run, names.of(*run));
-      rests_on(figure, *run);
     }
     // Parts in which no run spends time would only fill the legend.
     std::erase_if(figure.series, [](const Series& series) {
-      return std::all_of(series.points.begin(), series.points.end(),
-                         [](const Point& point) { return point.y == 0.0; });
+      return std::ranges::all_of(series.points, [](const Point& point) { return point.y == 0.0; });
     });
     figure.caption = fmt::format(
         "A watched iteration by what the time was spent on, mean of the middle ones: every moment "
@@ -208,21 +198,18 @@ std::vector<Figure> operations_figures(const ExhibitInput& input) {
         series.points.push_back({.x = static_cast<double>(i), .y = found->second * scale.factor});
       }
       notes.add(*run, series.name);
-      rests_on(figure, *run);
     }
     choose_scale(figure);
     figure.caption = fmt::format(
         "{}: time of the plan's steps by what they compute, forward and backward apart; mean of "
-        "the "
-        "middle iterations.{}{}",
+        "the middle iterations.{}{}",
         share.runs[0]->run.work.model,
         figure.y.logarithmic ? " The scale is logarithmic: equal lengths are equal ratios." : "",
         names.common());
     figure.notes.push_back(
         "A step that computes several operations at once counts as the heaviest of them: a bias or "
         "an activation behind a convolution is part of the convolution, and an executor may have "
-        "no "
-        "such step of its own.");
+        "no such step of its own.");
     notes.write(figure);
     put(figures, std::move(figure));
   }

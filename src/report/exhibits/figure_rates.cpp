@@ -48,7 +48,6 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
       const double x = category_of(figure.x, works.of(*run));
       series.points.push_back(point_of(x, *run->rate));
       notes.add(*run, series.name);
-      rests_on(figure, *run);
     }
     choose_scale(figure);
     lay_out_bars(figure);
@@ -78,7 +77,6 @@ std::vector<Figure> batch_sweep_figures(const ExhibitInput& input) {
       Series& series = series_named(figure, names.of(*run), SeriesStyle::line_points);
       series.points.push_back(point_of(static_cast<double>(run->run.work.batch), *run->rate));
       notes.add(*run, series.name);
-      rests_on(figure, *run);
     }
     choose_scale(figure);
     figure.caption = fmt::format(
@@ -117,7 +115,6 @@ std::vector<Figure> samples_figures(const ExhibitInput& input) {
       series.points = thinned(std::move(points), points_each(share.runs.size()));
       drawn += series.points.size();
       notes.add(*run, series.name);
-      rests_on(figure, *run);
     }
     const Scale scale = seconds_scale(most);
     figure.y.unit = scale.unit;

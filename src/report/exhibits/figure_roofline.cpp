@@ -1,6 +1,7 @@
 // Networks, layers and batches under the measured roofs.
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 #include "report/exhibits/figure_kinds.h"
@@ -61,7 +62,6 @@ std::vector<Figure> roofline_figures(const ExhibitInput& input) {
       point.label = works.of(*run);
       series.points.push_back(std::move(point));
       notes.add(*run, series.name);
-      rests_on(figure, *run);
     }
     draw_roofs(figure, roofs.devices());
     figure.caption = fmt::format(
@@ -94,7 +94,6 @@ std::vector<Figure> roofline_batches_figures(const ExhibitInput& input) {
       point.label = fmt::format("{}", run->run.work.batch);
       series.points.push_back(std::move(point));
       notes.add(*run, series.name);
-      rests_on(figure, *run);
     }
     draw_roofs(figure, roofs.devices());
     figure.caption = fmt::format(
@@ -135,9 +134,7 @@ void add_layers(Figure& figure, const std::vector<RooflinePoint>& layers) {
       unplaced_seconds += layer.seconds;
     }
   }
-  std::stable_sort(
-      placed.begin(), placed.end(),
-      [](const RooflinePoint* a, const RooflinePoint* b) { return a->seconds > b->seconds; });
+  std::ranges::stable_sort(placed, std::greater{}, &RooflinePoint::seconds);
   for (std::size_t i = 0; i < placed.size(); ++i) {
     const double share = placed[i]->seconds / total;
     const TimeClass& time = *std::find_if(std::begin(kTimeClasses), std::end(kTimeClasses),
@@ -180,7 +177,6 @@ std::vector<Figure> roofline_layers_figures(const ExhibitInput& input) {
     Notes notes(input.data);
     notes.add(*run, run->executor());
     notes.write(figure);
-    rests_on(figure, *run);
     put(figures, std::move(figure));
   }
   return figures;

@@ -66,8 +66,8 @@ std::string rate_text(double per_second, const char* unit) {
 // The colour tells the device; its name is added where two have the same roof.
 void add_roof(Figure& figure, const DeviceRoofs& device, const std::string& name, bool hidden,
               std::vector<Point> points) {
-  const bool taken = std::any_of(figure.series.begin(), figure.series.end(),
-                                 [&](const Series& other) { return other.name == name; });
+  const bool taken =
+      std::ranges::any_of(figure.series, [&](const Series& other) { return other.name == name; });
   figure.series.push_back({.name = taken ? device.name + ": " + name : name,
                            .style = SeriesStyle::roof,
                            .points = std::move(points),
@@ -118,7 +118,7 @@ RoofCollection::RoofCollection(const Data& data, const Runs& runs) {
   for (const RunView* run : runs) machines.insert(run->machine);
   for (const RunView* run : runs) {
     const std::string key = key_of(*run);
-    auto found = std::find(keys_.begin(), keys_.end(), key);
+    auto found = std::ranges::find(keys_, key);
     if (found == keys_.end()) {
       Roofs roofs = data.roofs(*run);
       if (roofs.empty()) continue;
@@ -144,7 +144,7 @@ std::string RoofCollection::key_of(const RunView& run) const {
 }
 
 const DeviceRoofs* RoofCollection::find(const RunView& run) const {
-  const auto found = std::find(keys_.begin(), keys_.end(), key_of(run));
+  const auto found = std::ranges::find(keys_, key_of(run));
   if (found == keys_.end()) return nullptr;
   return &devices_[static_cast<std::size_t>(found - keys_.begin())];
 }

@@ -45,8 +45,7 @@ std::vector<Share> by_field(const Data& data, const Share& share, std::string_vi
   for (const RunView* run : share.runs) {
     std::string value = field.phrase(data, *run);
     if (value.empty()) value = field.text(data, *run);
-    auto found = std::find_if(parts.begin(), parts.end(),
-                              [&](const auto& part) { return part.first == value; });
+    auto found = std::ranges::find_if(parts, [&](const auto& part) { return part.first == value; });
     if (found == parts.end()) {
       parts.push_back({value, {{}, with(share.title, value)}});
       found = std::prev(parts.end());
@@ -78,6 +77,7 @@ std::vector<Share> in_pieces(const Share& share, const SeriesCount& count) {
 }  // namespace
 
 void Notes::add(const RunView& run, const std::string& name) {
+  if (!has(runs_, run.run.id)) runs_.push_back(run.run.id);
   for (const Finding& flag : flags_of(*data_, run)) {
     // Data are replaced in different ways; of other flags one sentence serves all.
     add(flag.name == kSubstituted ? flag.name + flag.evidence : flag.name, footnote_of(flag), name);
@@ -87,22 +87,20 @@ void Notes::add(const RunView& run, const std::string& name) {
 void Notes::add(const std::string& note, const std::string& name) { add(note, note, name); }
 
 void Notes::add(const std::string& key, const std::string& note, const std::string& name) {
-  auto found = std::find_if(notes_.begin(), notes_.end(),
-                            [&](const Note& known) { return known.key == key; });
+  auto found = std::ranges::find(notes_, key, &Note::key);
   if (found == notes_.end()) {
     notes_.push_back({key, note, {}});
     found = std::prev(notes_.end());
   }
   std::vector<std::string>& names = found->names;
-  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  if (!has(names, name)) names.push_back(name);
 }
 
 void Notes::write(Figure& figure) const {
+  figure.runs = runs_;
   const auto of_all = [&](const Note& note) {
-    return note.names.size() > 1 &&
-           std::all_of(figure.series.begin(), figure.series.end(), [&](const Series& series) {
-             return std::find(note.names.begin(), note.names.end(), series.name) !=
-                    note.names.end();
+    return note.names.size() > 1 && std::ranges::all_of(figure.series, [&](const Series& series) {
+             return has(note.names, series.name);
            });
   };
   for (const Note& note : notes_) {
@@ -164,8 +162,7 @@ Figure new_figure(const ExhibitInput& input, const std::string& title, const std
 void put(std::vector<Figure>& figures, Figure figure) {
   if (figure.empty()) return;
   const auto taken = [&](const std::string& id) {
-    return std::any_of(figures.begin(), figures.end(),
-                       [&](const Figure& other) { return other.id == id; });
+    return std::ranges::any_of(figures, [&](const Figure& other) { return other.id == id; });
   };
   const std::string id = figure.id;
   for (int number = 2; taken(figure.id); ++number) figure.id = fmt::format("{}-{}", id, number);
@@ -173,8 +170,7 @@ void put(std::vector<Figure>& figures, Figure figure) {
 }
 
 Series& series_named(Figure& figure, const std::string& name, SeriesStyle style) {
-  const auto found = std::find_if(figure.series.begin(), figure.series.end(),
-                                  [&](const Series& each) { return each.name == name; });
+  const auto found = std::ranges::find(figure.series, name, &Series::name);
   if (found != figure.series.end()) return *found;
   Series& added = figure.series.emplace_back();
   added.name = name;
@@ -183,16 +179,10 @@ Series& series_named(Figure& figure, const std::string& name, SeriesStyle style)
 }
 
 double category_of(Axis& axis, const std::string& name) {
-  const auto found = std::find(axis.categories.begin(), axis.categories.end(), name);
+  const auto found = std::ranges::find(axis.categories, name);
   const auto index = found - axis.categories.begin();
   if (found == axis.categories.end()) axis.categories.push_back(name);
   return static_cast<double>(index);
-}
-
-void rests_on(Figure& figure, const RunView& run) {
-  if (std::find(figure.runs.begin(), figure.runs.end(), run.run.id) == figure.runs.end()) {
-    figure.runs.push_back(run.run.id);
-  }
 }
 
 }  // namespace ridgeline::report

@@ -16,15 +16,16 @@ namespace ridgeline::report {
 // More series than that are split into several figures.
 inline constexpr std::size_t kMostSeries = 12;
 
-// Footnotes, each with the names of the series that it concerns.
+// The runs that a figure rests on, and footnotes, each with the names of the series that it
+// concerns.
 class Notes {
  public:
   explicit Notes(const Data& data) : data_(&data) {}
-  // What the reader must know of the run (flags.h), which bears this name in the figure.
+  // A run that is drawn under this name, and what the reader must know of it (flags.h).
   void add(const RunView& run, const std::string& name);
   // Something else that concerns a series.
   void add(const std::string& note, const std::string& name);
-  // Writes them into the figure, in their order.
+  // Writes both into the figure, in their order.
   void write(Figure& figure) const;
 
  private:
@@ -36,6 +37,7 @@ class Notes {
 
   const Data* data_;
   std::vector<Note> notes_;
+  std::vector<RunId> runs_;
 };
 
 // Runs of one figure. `title` tells it from the others; empty: there is only one.
@@ -64,7 +66,5 @@ void put(std::vector<Figure>& figures, Figure figure);
 [[nodiscard]] Series& series_named(Figure& figure, const std::string& name, SeriesStyle style);
 // The index of a category, which is added where the axis does not have it yet.
 [[nodiscard]] double category_of(Axis& axis, const std::string& name);
-// Notes the run as one that the figure rests on.
-void rests_on(Figure& figure, const RunView& run);
 
 }  // namespace ridgeline::report

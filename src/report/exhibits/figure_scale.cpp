@@ -10,6 +10,7 @@
 namespace ridgeline::report {
 namespace {
 
+// Values that are wider apart are told apart on a logarithmic axis only.
 constexpr double kWide = 30.0;
 // Points of all series of a figure together, and of one of them.
 constexpr std::size_t kMostPoints = 4000, kMostOfOne = 1500;
@@ -34,10 +35,9 @@ std::vector<Span> joined_up_to(const std::vector<Span>& spans, double length, do
         seconds[spans[i].group] += spans[i].end - spans[i].begin;
         span.end = std::max(span.end, spans[i].end);
       }
-      span.group =
-          std::max_element(seconds.begin(), seconds.end(), [](const auto& a, const auto& b) {
-            return a.second < b.second;
-          })->first;
+      span.group = std::ranges::max_element(seconds, [](const auto& a, const auto& b) {
+                     return a.second < b.second;
+                   })->first;
       span.name = fmt::format("{} short ones, {} first", next - first, spans[first].name);
     }
     kept.push_back(std::move(span));
@@ -64,8 +64,6 @@ Scale flops_scale(double most) {
   return most < 5e12 ? Scale{1e-9, "GFLOP/s"} : Scale{1e-12, "TFLOP/s"};
 }
 
-bool is_wide(double low, double high) { return low > 0.0 && high / low > kWide; }
-
 void choose_scale(Figure& figure) {
   double low = 0.0, high = 0.0;
   for (const Series& series : figure.series) {
@@ -75,7 +73,7 @@ void choose_scale(Figure& figure) {
       high = std::max(high, point.y);
     }
   }
-  figure.y.logarithmic = is_wide(low, high);
+  figure.y.logarithmic = low > 0.0 && high / low > kWide;
   if (!figure.y.logarithmic) figure.y.low = 0.0;
 }
 
@@ -112,14 +110,14 @@ std::size_t points_each(std::size_t series) {
 std::size_t merge_shortest(std::vector<Span>& spans, std::size_t most) {
   std::map<std::string, std::size_t> order;
   for (const Span& span : spans) order.emplace(span.track, order.size());
-  std::stable_sort(spans.begin(), spans.end(), [&](const Span& a, const Span& b) {
+  std::ranges::stable_sort(spans, [&](const Span& a, const Span& b) {
     return std::pair(order[a.track], a.begin) < std::pair(order[b.track], b.begin);
   });
   if (spans.size() <= most) return 0;
   std::vector<double> lengths;
   lengths.reserve(spans.size());
   for (const Span& span : spans) lengths.push_back(span.end - span.begin);
-  std::sort(lengths.begin(), lengths.end());
+  std::ranges::sort(lengths);
   // The shortest tenth first, and gaps stay visible where that is enough; in the end whole tracks.
   std::vector<Span> merged = spans;
   const auto try_to = [&](std::size_t tenths, double gaps) {

@@ -20,9 +20,7 @@ struct Scale {
 [[nodiscard]] Scale bytes_scale(double most);
 [[nodiscard]] Scale flops_scale(double most);
 
-// Whether values from `low` to `high` are told apart on a logarithmic axis only.
-[[nodiscard]] bool is_wide(double low, double high);
-// Makes the y axis logarithmic where the positive values of the series are that wide.
+// Makes the y axis logarithmic where the positive values of the series are far apart.
 void choose_scale(Figure& figure);
 
 // To so many significant digits: dense series need no more.

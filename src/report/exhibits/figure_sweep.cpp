@@ -47,7 +47,7 @@ class SeriesNames {
     // A full batch is all samples.
     const Runs runs = flat(sweep.series);
     if (sweep.axis.field == "data_samples" &&
-        std::all_of(runs.begin(), runs.end(), [](auto* run) { return run->run.work.full_batch; })) {
+        std::ranges::all_of(runs, [](auto* run) { return run->run.work.full_batch; })) {
       fields.push_back("batch");
     }
     return fields;
@@ -101,7 +101,6 @@ Figure draw(const ExhibitInput& input, const Sweep& sweep, std::size_t first, st
           sweep.numbers ? *sweep.axis.number(*run) : category_of(figure.x, sweep.axis.text(*run));
       series_named(figure, name, SeriesStyle::line_points).points.push_back(*point);
       notes.add(*run, name);
-      rests_on(figure, *run);
     }
   }
   const bool percent = quantity.y.unit == "%";

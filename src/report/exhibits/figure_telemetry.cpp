@@ -1,6 +1,7 @@
 // What sensors read while runs went on.
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "base/error.h"
@@ -85,8 +86,7 @@ struct Watched {
 
 // The longest runs of each machine, as many as a figure can hold; the number of the others.
 std::size_t keep_longest(std::vector<Watched>& watched) {
-  std::stable_sort(watched.begin(), watched.end(),
-                   [](const Watched& a, const Watched& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(watched, std::greater{}, &Watched::seconds);
   std::map<std::size_t, std::size_t> kept;
   for (const Watched& each : watched) kept[each.run->machine] = 0;
   const std::size_t quota =
@@ -129,7 +129,6 @@ void draw(const ExhibitInput& input, const Drawing& drawing, const std::vector<W
       continue;
     }
     notes.add(*each.run, name);
-    rests_on(figure, *each.run);
   }
   const Scale time = seconds_scale(std::max(longest, 1.0));
   const Scale bytes = bytes_scale(most);
@@ -176,7 +175,7 @@ std::vector<Figure> telemetry_figures(const ExhibitInput& input) {
     for (const Share& share : shares) {
       std::vector<Watched> some;
       for (const Watched& each : watched) {
-        if (std::find(share.runs.begin(), share.runs.end(), each.run) != share.runs.end()) {
+        if (has(share.runs, each.run)) {
           some.push_back(each);
         }
       }

@@ -73,10 +73,9 @@ Figure step_timeline(const ExhibitInput& input, const RunView& run, const std::s
   for (const TimelineEntry& entry : input.data.store().timeline(run.run.id)) {
     figure.spans.push_back(span_of(entry, phases));
   }
-  std::stable_sort(figure.spans.begin(), figure.spans.end(),
-                   [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  std::ranges::stable_sort(figure.spans, {}, &Span::begin);
   separate(figure.spans);
-  std::stable_sort(figure.spans.begin(), figure.spans.end(), [](const Span& a, const Span& b) {
+  std::ranges::stable_sort(figure.spans, [](const Span& a, const Span& b) {
     return std::pair(order_of(a.track), a.track) < std::pair(order_of(b.track), b.track);
   });
   const std::size_t joined = merge_shortest(figure.spans, kMostSpans);
@@ -123,7 +122,7 @@ using Bytes = std::map<std::string, std::map<std::int64_t, std::int64_t>>;
 void join_small(Bytes& bytes, std::vector<std::string>& categories, double least) {
   std::map<std::int64_t, std::int64_t> small;
   const auto is_small = [&](const std::string& category) {
-    return std::all_of(bytes[category].begin(), bytes[category].end(), [&](const auto& entry) {
+    return std::ranges::all_of(bytes[category], [&](const auto& entry) {
       return static_cast<double>(entry.second) < least;
     });
   };
@@ -150,9 +149,8 @@ Figure memory_timeline(const ExhibitInput& input, const RunView& run, const std:
     bytes[entry.category][entry.step] += entry.bytes;
   }
   if (totals.empty()) return figure;
-  const auto peak =
-      std::max_element(totals.begin(), totals.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto peak = std::ranges::max_element(
+      totals, [](const auto& a, const auto& b) { return a.second < b.second; });
   std::string where = fmt::format("step {}", peak->first);
   for (const StepTime& step : input.data.store().steps(run.run.id)) {
     if (step.index == peak->first) {
@@ -204,7 +202,6 @@ std::vector<Figure> one_each(const ExhibitInput& input, Make&& make) {
     Notes notes(input.data);
     notes.add(*run, run->executor());
     notes.write(figure);
-    rests_on(figure, *run);
     put(figures, std::move(figure));
   }
   return figures;

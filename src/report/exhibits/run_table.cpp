@@ -9,9 +9,20 @@
 namespace ridgeline::report {
 namespace {
 
-template <typename List, typename Item>
-bool has(const List& list, const Item& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
+// "throughput-mnist-cnn" of "throughput" and "mnist_cnn".
+std::string joined_id(const std::string& id, const std::string& suffix) {
+  std::string made = id;
+  if (!suffix.empty()) made += '-';
+  for (const char c : suffix) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (plain) {
+      made += c;
+    } else if (!made.ends_with('-')) {
+      made += '-';
+    }
+  }
+  while (made.size() > id.size() && made.ends_with('-')) made.pop_back();
+  return made;
 }
 
 }  // namespace
@@ -20,7 +31,7 @@ Heads heads_of(const Data& data, const Runs& runs, const FieldNames& always,
                const FieldNames& never) {
   std::vector<const RunField*> told = differing_fields(data, runs);
   // Inputs come with a network; a table has room to say so.
-  if (std::any_of(runs.begin(), runs.end(), [&](const RunView* run) {
+  if (std::ranges::any_of(runs, [&](const RunView* run) {
         return run->run.work.image != runs[0]->run.work.image;
       })) {
     told.push_back(&run_field("image"));
@@ -35,26 +46,6 @@ Heads heads_of(const Data& data, const Runs& runs, const FieldNames& always,
   }
   heads.shared = common_text(data, runs, known);
   return heads;
-}
-
-void put_last(Heads& heads, std::string_view name) {
-  std::stable_partition(heads.fields.begin(), heads.fields.end(),
-                        [&](const RunField* field) { return field->name != name; });
-}
-
-std::string joined_id(const std::string& id, const std::string& suffix) {
-  std::string made = id;
-  if (!suffix.empty()) made += '-';
-  for (const char c : suffix) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (plain) {
-      made += c;
-    } else if (!made.ends_with('-')) {
-      made += '-';
-    }
-  }
-  while (made.size() > id.size() && made.ends_with('-')) made.pop_back();
-  return made;
 }
 
 Table begin_table(const ExhibitInput& input, const std::string& part, const std::string& title,
@@ -110,6 +101,37 @@ Scale scale_of(double greatest, std::string_view unit) {
   if (greatest >= 1e6) return {1e-6, "M" + name};
   if (greatest >= 1e3) return {1e-3, "k" + name};
   return {1.0, name};
+}
+
+RunTable::RunTable(const ExhibitInput& input, Runs runs, const Begin& begin)
+    : input_(input), runs_(std::move(runs)) {
+  heads_ = heads_of(input.data, runs_, begin.always, begin.never);
+  std::ranges::stable_partition(heads_.fields,
+                                [&](const RunField* field) { return field->name != begin.last; });
+  table_ = begin_table(input, begin.part, begin.title, heads_);
+  table_.caption = begin.shared ? table_.caption + begin.caption : begin.caption;
+}
+
+void RunTable::column(TableColumn head, Fill fill) {
+  table_.columns.push_back(std::move(head));
+  fills_.push_back(std::move(fill));
+}
+
+void RunTable::numbers(TableColumn head, Value value, double factor, const std::string& why) {
+  column(std::move(head), [this, value = std::move(value), factor, why](const RunView& run) {
+    return number(value(run), factor, run, why);
+  });
+}
+
+std::vector<Cell>& RunTable::add_row(const RunView& run) {
+  std::vector<Cell> row = begin_row(input_.data, heads_, run);
+  for (const Fill& fill : fills_) row.push_back(fill(run));
+  return table_.rows.emplace_back(std::move(row));
+}
+
+Tables RunTable::made_of(const Runs& runs) {
+  for (const RunView* run : runs) add_row(*run);
+  return table_.rows.empty() ? Tables{} : Tables{table_};
 }
 
 }  // namespace ridgeline::report

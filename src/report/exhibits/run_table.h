@@ -4,7 +4,10 @@
 // share, and cells. Unlike work can thus not stand in one table unmarked: a field that differs
 // becomes a column.
 
+#include <functional>
 #include <initializer_list>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +15,7 @@
 
 #include "report/exhibits.h"
 #include "report/exhibits/figure_scale.h"
+#include "report/exhibits/makers.h"
 #include "report/exhibits/runs.h"
 
 namespace ridgeline::report {
@@ -25,16 +29,12 @@ struct Heads {
 // table itself tells in another way.
 [[nodiscard]] Heads heads_of(const Data& data, const Runs& runs, const FieldNames& always,
                              const FieldNames& never = {});
-// Moves a column behind the others.
-void put_last(Heads& heads, std::string_view name);
 
 // A table with the columns of the heads. Its title is the study's, or else `title`; `part` tells it
 // from the others where the exhibit has several.
 [[nodiscard]] Table begin_table(const ExhibitInput& input, const std::string& part,
                                 const std::string& title, const Heads& heads);
 [[nodiscard]] std::vector<Cell> begin_row(const Data& data, const Heads& heads, const RunView& run);
-// "throughput-mnist-cnn" of "throughput" and "mnist_cnn".
-[[nodiscard]] std::string joined_id(const std::string& id, const std::string& suffix);
 
 // "22 iterations each", "10 to 4,400 iterations each": what the runs' estimates were made from.
 [[nodiscard]] std::string samples_text(const Runs& runs);
@@ -49,23 +49,86 @@ void mark_as(const Data& data, Table& table, Cell& cell, const RunView& run, Mar
 // Of a ratio of times of different calls: how much runs differ by themselves is not in its
 // interval.
 void mark_calls(Table& table, Cell& cell);
-// The run's throughput over the other's, without an interval where one sample of either is all.
-[[nodiscard]] Cell ratio_cell(Table& table, const RunView& run, const RunView& over);
 [[nodiscard]] Cell number_cell(Table& table, const std::optional<double>& value, double factor,
                                const RunView& run, const std::string& why);
 // A whole number, with all its digits.
 [[nodiscard]] Cell count_cell(std::int64_t count, std::vector<RunId> runs = {});
-[[nodiscard]] Cell rate_cell(const Data& data, Table& table, const RunView& run);
 [[nodiscard]] Cell milliseconds_cell(Table& table, const RunView& run);
-[[nodiscard]] Cell flops_cell(Table& table, const RunView& run, double factor);
-// Mean training loss of the last epoch. REQUIRES: there is one.
-[[nodiscard]] Cell loss_cell(Table& table, const RunView& run);
-// Share of the roof, in percent.
-[[nodiscard]] Cell efficiency_cell(const Data& data, Table& table, const RunView& run);
-[[nodiscard]] Cell bound_cell(const Data& data, Table& table, const RunView& run);
 // Takes columns away in which every cell is missing, with the footnotes that only they had.
 void drop_missing_columns(Table& table, std::initializer_list<std::string_view> titles);
+inline constexpr const char* kUntested = "the network was not tested";
+inline constexpr const char* kNoTraining = "not a training: nothing was learnt";
 // Why the run has no place under the roofs.
 [[nodiscard]] std::string why_no_point(const Data& data, const RunView& run);
+
+// A table with a row for each run. Each column is given with what fills its cells, so that heads
+// and cells cannot get out of step.
+class RunTable {
+ public:
+  using Fill = std::function<Cell(const RunView& run)>;
+  using Value = std::function<std::optional<double>(const RunView& run)>;
+
+  struct Begin {
+    std::string title, caption;  // as begin_table() has them
+    FieldNames always = {"model", "batch", "machine", "executor"}, never = {};  // of heads_of()
+    std::string_view last = {};  // the column of this field stands behind the others
+    std::string part = {};
+    bool shared = true;  // the caption begins with what the runs have in common
+  };
+  // `input` must outlive it.
+  RunTable(const ExhibitInput& input, Runs runs, const Begin& begin);
+  RunTable(const RunTable&) = delete;
+  RunTable& operator=(const RunTable&) = delete;
+
+  void column(TableColumn head, Fill fill);
+  // Numbers, times the factor; n/a with the reason where a run has none.
+  void numbers(TableColumn head, Value value, double factor, const std::string& why);
+
+  // Columns of several tables.
+  void throughput(const char* meaning = "Samples a second, median and interval");
+  void iteration();  // its wall time
+  void achieved(const char* meaning = "Algorithmic FLOPs over time");
+  void of_the_roof(
+      const char* meaning = "Least time at the measured ceilings over the measured time");
+  void bound_by();
+  void final_loss();
+  void final_accuracy();
+
+  // Cells.
+  [[nodiscard]] Cell missing(const std::string& why) { return report::missing(table_, why); }
+  [[nodiscard]] Cell noted(Cell cell, const std::string& note);
+  [[nodiscard]] Cell marked(Cell cell, const RunView& run, Marks marks);
+  [[nodiscard]] Cell number(const std::optional<double>& value, double factor, const RunView& run,
+                            const std::string& why);
+  // An iteration's median wall time and its interval, in milliseconds. REQUIRES: run.seconds.
+  [[nodiscard]] Cell median(const RunView& run);
+  // The run's throughput over the other's, without an interval where one sample of either is all.
+  [[nodiscard]] Cell ratio(const RunView& run, const RunView& over);
+  [[nodiscard]] Cell bound(const RunView& run);
+
+  std::vector<Cell>& add_row(const RunView& run);
+  // The table with a row for each run; none where there are no runs.
+  [[nodiscard]] Tables made() { return made_of(runs_); }
+  [[nodiscard]] Tables made_of(const Runs& runs);
+  [[nodiscard]] Table& table() { return table_; }
+
+ private:
+  const ExhibitInput& input_;
+  Runs runs_;
+  Heads heads_;
+  Table table_;
+  std::vector<Fill> fills_;
+};
+
+// What `make` tells of a run, asked once however many columns show a part of it.
+template <typename Make>
+[[nodiscard]] auto once_per_run(Make make) {
+  using Made = std::invoke_result_t<Make, const RunView&>;
+  auto known = std::make_shared<std::map<const RunView*, Made>>();
+  return [make = std::move(make), known](const RunView& run) -> const Made& {
+    const auto found = known->find(&run);
+    return found != known->end() ? found->second : known->emplace(&run, make(run)).first->second;
+  };
+}
 
 }  // namespace ridgeline::report

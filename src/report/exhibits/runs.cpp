@@ -54,29 +54,6 @@ bool is_measured(const RunView& run) {
 }
 bool on_gpu(const RunView& run) { return run.run.executor.device != "cpu"; }
 
-std::string network_name(const RunView& run) {
-  const Work& work = run.run.work;
-  const std::string settings = settings_text(work);
-  return settings.empty() ? work.model : fmt::format("{} ({})", work.model, settings);
-}
-
-std::optional<double> number_of(const RunView& run, const std::string& name) {
-  const auto found = run.run.numbers.find(name);
-  return found == run.run.numbers.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::optional<double> flops_of_sample(const RunView& run) {
-  const auto flops = number_of(run, is_inference(run) ? "forward_flops" : "training_flops");
-  if (!flops || run.run.work.batch < 1) return std::nullopt;
-  return *flops / static_cast<double>(run.run.work.batch);
-}
-
-const EpochRecord* last_tested(const RunView& run) {
-  const auto last = std::find_if(run.epochs.rbegin(), run.epochs.rend(),
-                                 [](const auto& epoch) { return epoch.test_accuracy.has_value(); });
-  return last == run.epochs.rend() ? nullptr : &*last;
-}
-
 std::optional<double> seconds_before_epochs(const RunView& run) {
   const std::optional<double> former = number_of(run, "former_seconds");
   if (!former && run.run.work.first_epoch > 0) return std::nullopt;
@@ -94,8 +71,8 @@ std::optional<double> training_seconds(const RunView& run) {
 
 Runs only(const Runs& runs, const RunCondition& fits) {
   Runs kept;
-  std::copy_if(runs.begin(), runs.end(), std::back_inserter(kept),
-               [&](const RunView* run) { return fits(*run); });
+  std::ranges::copy_if(runs, std::back_inserter(kept),
+                       [&](const RunView* run) { return fits(*run); });
   return kept;
 }
 
@@ -109,8 +86,8 @@ Runs chosen(const Runs& runs, const RunCondition& fits) {
                       on_gpu(run), is_peer(run), run.machine, run.run.executor.backend,
                       run.executor(), work.learning_rate.value_or(0.0));
   };
-  std::stable_sort(found.begin(), found.end(),
-                   [&](const RunView* a, const RunView* b) { return place(*a) < place(*b); });
+  std::ranges::stable_sort(
+      found, [&](const RunView* a, const RunView* b) { return place(*a) < place(*b); });
   return found;
 }
 
@@ -128,11 +105,10 @@ Trainings::Found Trainings::of(const RunView& run) const {
   const auto found = by_step_.find(step_key(run));
   if (found == by_step_.end()) return {};
   const Runs& alike = found->second;
-  if (std::find(alike.begin(), alike.end(), &run) != alike.end()) return {&run};
-  const RunView& newest =
-      **std::max_element(alike.begin(), alike.end(), [](const RunView* a, const RunView* b) {
-        return std::pair(a->run.started, a->run.id) < std::pair(b->run.started, b->run.id);
-      });
+  if (has(alike, &run)) return {&run};
+  const RunView& newest = **std::ranges::max_element(alike, [](const RunView* a, const RunView* b) {
+    return std::pair(a->run.started, a->run.id) < std::pair(b->run.started, b->run.id);
+  });
   const Names names(data_, alike, executor_fields(),
                     {"data", "data_samples", "optimizer", "learning_rate"});
   return {&newest, names.of(newest)};
@@ -141,9 +117,9 @@ Trainings::Found Trainings::of(const RunView& run) const {
 Runs largest_batches(const Runs& runs) {
   std::set<const RunView*> largest;
   for (const Runs& alike : grouped(runs, {"batch"})) {
-    largest.insert(*std::max_element(
-        alike.begin(), alike.end(),
-        [](const RunView* a, const RunView* b) { return a->run.work.batch < b->run.work.batch; }));
+    largest.insert(*std::ranges::max_element(alike, [](const RunView* a, const RunView* b) {
+      return a->run.work.batch < b->run.work.batch;
+    }));
   }
   return only(runs, [&](const RunView& run) { return largest.contains(&run); });
 }
@@ -152,6 +128,10 @@ std::vector<Runs> batch_series(const Runs& runs) {
   std::vector<Runs> series = grouped(runs, {"batch"});
   std::erase_if(series, [](const Runs& one) { return one.size() < 2; });
   return series;
+}
+
+const Runs& group_of(const std::vector<Runs>& groups, const RunView& run) {
+  return *std::ranges::find_if(groups, [&](const Runs& group) { return has(group, &run); });
 }
 
 Runs flat(const std::vector<Runs>& groups) {

@@ -21,14 +21,6 @@ using RunCondition = std::function<bool(const RunView& run)>;
 [[nodiscard]] bool is_measured(const RunView& run);  // training steps of the command `bench`
 [[nodiscard]] bool on_gpu(const RunView& run);
 
-// The network with its options: "mlp (hidden=64)".
-[[nodiscard]] std::string network_name(const RunView& run);
-[[nodiscard]] std::optional<double> number_of(const RunView& run, const std::string& name);
-// FLOPs of an iteration for one sample.
-[[nodiscard]] std::optional<double> flops_of_sample(const RunView& run);
-// After the last epoch that ended with a test; null: none did.
-[[nodiscard]] const EpochRecord* last_tested(const RunView& run);
-
 // Seconds of training before the epochs of this run: of the parts before it was resumed, and of the
 // first step, which is timed apart. Nothing where the store does not tell.
 [[nodiscard]] std::optional<double> seconds_before_epochs(const RunView& run);
@@ -70,6 +62,8 @@ class Trainings {
 [[nodiscard]] Runs largest_batches(const Runs& runs);
 // Runs that differ by the batch alone, at least two, from the smallest on. REQUIRES: chosen().
 [[nodiscard]] std::vector<Runs> batch_series(const Runs& runs);
+// The group that the run is in. REQUIRES: there is one.
+[[nodiscard]] const Runs& group_of(const std::vector<Runs>& groups, const RunView& run);
 [[nodiscard]] Runs flat(const std::vector<Runs>& groups);
 
 }  // namespace ridgeline::report

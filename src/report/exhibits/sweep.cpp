@@ -19,11 +19,6 @@ constexpr std::array<std::string_view, 4> kFirst = {"batch", "precision", "learn
 constexpr std::array<std::string_view, 6> kNoAxes = {"kind",    "model",  "settings",
                                                      "backend", "device", "modes"};
 
-template <typename List>
-bool has(const List& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 SweepAxis axis_of(std::string_view field) {
   FieldNames along;
   if (field == "optimizer") along = {"momentum", "nesterov", "weight_decay", "learning_rate"};
@@ -80,9 +75,8 @@ void keep_usual_rate(Runs& runs, const Runs& of_all) {
     if (rate && run->run.command == runs[0]->run.command) ++counts[*rate];
   }
   if (counts.empty()) return;
-  const double usual = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
-                         return a.second < b.second;
-                       })->first;
+  const double usual =
+      std::ranges::max_element(counts, [](auto& a, auto& b) { return a.second < b.second; })->first;
   std::set<std::string> with_usual;
   for (const RunView* run : runs) {
     if (run->run.work.learning_rate == usual) with_usual.insert(run->run.work.optimizer);
@@ -107,11 +101,11 @@ Sweep sweep_along(const SweepAxis& axis, const Runs& runs) {
   std::erase_if(sweep.series,
                 [&](const Runs& series) { return distinct(axis, series).size() < 2; });
   const Runs all = flat(sweep.series);
-  sweep.numbers = std::all_of(all.begin(), all.end(),
-                              [&](const RunView* run) { return axis.number(*run).has_value(); });
+  sweep.numbers =
+      std::ranges::all_of(all, [&](const RunView* run) { return axis.number(*run).has_value(); });
   if (!sweep.numbers) return sweep;
   for (Runs& series : sweep.series) {
-    std::stable_sort(series.begin(), series.end(), [&](const RunView* a, const RunView* b) {
+    std::ranges::stable_sort(series, [&](const RunView* a, const RunView* b) {
       return *axis.number(*a) < *axis.number(*b);
     });
   }

@@ -4,7 +4,6 @@
 #include <array>
 #include <set>
 
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
@@ -33,7 +32,7 @@ std::vector<Ceiling> best_of(const Machine& machine, const std::string& kind) {
     if (ceiling.kind != kind || ceiling.scope == "one core") continue;
     if (ceiling.path.starts_with("tensor ")) continue;
     const bool shorter = kind == "latency", paths = kind == "transfer";
-    const auto known = std::find_if(best.begin(), best.end(), [&](const Ceiling& other) {
+    const auto known = std::ranges::find_if(best, [&](const Ceiling& other) {
       return other.device == ceiling.device && subject_of(other) == subject_of(ceiling) &&
              (!paths || other.path == ceiling.path);
     });
@@ -57,8 +56,7 @@ Tables make_ceilings(const ExhibitInput& input) {
     Table table = begin_table(input, part.name, "Measured ceilings", {});
     table.caption =
         "The way of each kind that was fastest at best, all cores or the whole device. The range "
-        "is "
-        "that of the repeats of the measurement, not an interval of confidence.";
+        "is that of the repeats of the measurement, not an interval of confidence.";
     table.columns = {{"machine", "", false, "Where it was measured"},
                      {"device", "", false, "Processor or graphics processor"},
                      {part.subject, "", false, "What was measured"},

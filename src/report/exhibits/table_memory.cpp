@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "lab/memory_ledger.h"
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
@@ -28,6 +28,15 @@ struct Ledger {
   std::optional<std::int64_t> total;    // as measured
   std::int64_t others = 0;              // other programs, runs beside this one
   std::optional<std::int64_t> process;  // of the host's process, as measured
+
+  // Planned bytes; nothing of a peer, whose plan is not known.
+  [[nodiscard]] std::optional<double> of_plan(std::int64_t bytes) const {
+    return planned > 0 ? std::optional(static_cast<double>(bytes)) : std::nullopt;
+  }
+  // What was planned for no owner of a column.
+  [[nodiscard]] std::int64_t rest() const {
+    return std::accumulate(owners.begin(), owners.end(), planned, std::minus<>());
+  }
 };
 
 std::optional<Ledger> ledger_of(const Data& data, const RunView& run) {
@@ -61,61 +70,54 @@ std::optional<Ledger> ledger_of(const Data& data, const RunView& run) {
 }  // namespace
 
 Tables make_memory(const ExhibitInput& input) {
-  const Runs runs = chosen(input.runs, [&](const RunView& run) {
-    return !is_training(run) && ledger_of(input.data, run).has_value();
+  const auto known = once_per_run([&](const RunView& run) { return ledger_of(input.data, run); });
+  const auto ledger = [&](const RunView& run) -> const Ledger& { return known(run).value(); };
+  const auto has_ledger = [&](const RunView& run) { return !is_training(run) && known(run); };
+  RunTable table(
+      input, chosen(input.runs, has_ledger),
+      {.title = "Memory by owner",
+       .caption =
+           " On the run's own device, in MB of 10^6 bytes. Planned bytes come from the plan and "
+           "are exact; the total is what operating system or driver report. Planned, overhead and "
+           "others add up to the total."});
+  const std::string no_plan = "a peer does not tell what its memory is for",
+                    no_total = "the total was not measured";
+  for (std::size_t i = 0; i < kOwners.size(); ++i) {
+    table.numbers(
+        {kOwners[i].title, "MB", true, kOwners[i].meaning},
+        [=](const RunView& run) { return ledger(run).of_plan(ledger(run).owners[i]); }, 1e-6,
+        no_plan);
+  }
+  table.numbers(
+      {"other planned", "MB", true, "Temporaries, statistics, metrics, gaps"},
+      [&](const RunView& run) { return ledger(run).of_plan(ledger(run).rest()); }, 1e-6, no_plan);
+  table.numbers(
+      {"planned", "MB", true, "Sum of all that was planned"},
+      [&](const RunView& run) { return ledger(run).of_plan(ledger(run).planned); }, 1e-6, no_plan);
+  const auto beside_plan = [&](const RunView& run, std::int64_t bytes) {
+    return table.number(ledger(run).total ? ledger(run).of_plan(bytes) : std::nullopt, 1e-6, run,
+                        ledger(run).planned > 0 ? no_total : no_plan);
+  };
+  table.column(
+      {"overhead", "MB", true, "Measured and not planned: libraries, context, loader, heap"},
+      [&](const RunView& run) {
+        const Ledger& of = ledger(run);
+        return beside_plan(run, of.total.value_or(0) - of.planned - of.others);
+      });
+  table.column({"others", "MB", true, "Other programs on the device, runs beside this"},
+               [&](const RunView& run) { return beside_plan(run, ledger(run).others); });
+  table.column({"total", "MB", true, "As measured on the device"}, [&](const RunView& run) {
+    const Ledger& of = ledger(run);
+    Cell cell = table.number(of.total, 1e-6, run, no_total);
+    if (!of.total || of.planned > 0 || !on_gpu(run)) return cell;
+    return table.noted(std::move(cell),
+                       "what the peer's allocator holds, without the driver's context");
   });
-  if (runs.empty()) return {};
-  const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
-  Table table = begin_table(input, "", "Memory by owner", heads);
-  table.caption +=
-      " On the run's own device, in MB of 10^6 bytes. Planned bytes come from the plan and are "
-      "exact; the total is what operating system or driver report. Planned, overhead and others "
-      "add "
-      "up to the total.";
-  for (const Owner& owner : kOwners) {
-    table.columns.push_back({owner.title, "MB", true, owner.meaning});
-  }
-  table.columns.push_back({"other planned", "MB", true, "Temporaries, statistics, metrics, gaps"});
-  table.columns.push_back({"planned", "MB", true, "Sum of all that was planned"});
-  table.columns.push_back(
-      {"overhead", "MB", true, "Measured and not planned: libraries, context, loader, heap"});
-  table.columns.push_back({"others", "MB", true, "Other programs on the device, runs beside this"});
-  table.columns.push_back({"total", "MB", true, "As measured on the device"});
-  table.columns.push_back({"process", "MB", true, "Resident memory of the process on the host"});
-  for (const RunView* run : runs) {
-    const Ledger ledger = ledger_of(input.data, *run).value();
-    std::vector<Cell> row = begin_row(input.data, heads, *run);
-    const std::vector<RunId> id = {run->run.id};
-    const auto megabytes = [&](std::int64_t bytes) {
-      return number(1e-6 * static_cast<double>(bytes), id);
-    };
-    const bool planned = ledger.planned > 0;
-    const std::string no_plan = "a peer does not tell what its memory is for";
-    std::int64_t rest = ledger.planned;
-    for (const std::int64_t bytes : ledger.owners) {
-      row.push_back(planned ? megabytes(bytes) : missing(table, no_plan));
-      rest -= bytes;
-    }
-    row.push_back(planned ? megabytes(rest) : missing(table, no_plan));
-    row.push_back(planned ? megabytes(ledger.planned) : missing(table, no_plan));
-    if (ledger.total && planned) {
-      row.push_back(megabytes(*ledger.total - ledger.planned - ledger.others));
-      row.push_back(megabytes(ledger.others));
-    } else {
-      row.push_back(missing(table, planned ? "the total was not measured" : no_plan));
-      row.push_back(missing(table, planned ? "the total was not measured" : no_plan));
-    }
-    row.push_back(ledger.total ? megabytes(*ledger.total)
-                               : missing(table, "the total was not measured"));
-    if (ledger.total && !planned && on_gpu(*run)) {
-      row.back().notes.push_back(
-          note_index(table, "what the peer's allocator holds, without the driver's context"));
-    }
-    row.push_back(ledger.process ? megabytes(*ledger.process)
-                                 : missing(table, "the process was not measured"));
-    table.rows.push_back(std::move(row));
-  }
-  return {table};
+  table.numbers(
+      {"process", "MB", true, "Resident memory of the process on the host"},
+      [&](const RunView& run) { return ledger(run).process; }, 1e-6,
+      "the process was not measured");
+  return table.made();
 }
 
 }  // namespace ridgeline::report

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "lab/profile/tables.h"
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
@@ -50,7 +51,7 @@ std::size_t place_of(const std::string& group) {
                                                         "gradient computation",
                                                         "parameter update",
                                                         "whole step in one kernel (fused)"};
-  const auto found = std::find(kOrder.begin(), kOrder.end(), group);
+  const auto found = std::ranges::find(kOrder, group);
   if (found != kOrder.end()) return 2 * static_cast<std::size_t>(found - kOrder.begin());
   return 9;  // fused forward steps, before the gradients
 }
@@ -85,7 +86,7 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
   for (const RunView* run : runs) {
     all.push_back(groups_of(input.data, *run));
     for (const auto& [name, seconds] : all.back().seconds) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (!has(names, name)) names.push_back(name);
     }
     const std::string executor = executors.of(*run);
     table.columns.push_back({executor, "ms", true, "Time in an iteration by " + executor});
@@ -95,9 +96,7 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
                              fmt::format("Time by {} over time by {}", executors.of(*runs[0]),
                                          executors.of(*runs[i]))});
   }
-  std::stable_sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-    return place_of(a) < place_of(b);
-  });
+  std::ranges::stable_sort(names, {}, place_of);
   const auto add_row = [&](const std::string& name, const auto& value, const std::string& why) {
     std::vector<Cell> row = {words(name)};
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -105,8 +104,8 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
       if (name != "iteration") continue;
       mark_as(input.data, table, row.back(), *runs[i], Marks::speed);
       if (is_profile(*runs[i])) {
-        row.back().notes.push_back(
-            note_index(table, "iterations that a profile watched, which takes time itself"));
+        row.back() = noted(table, std::move(row.back()),
+                           "iterations that a profile watched, which takes time itself");
       }
     }
     for (std::size_t i = 1; i < runs.size(); ++i) {
@@ -140,12 +139,7 @@ Table operations_table(const ExhibitInput& input, const std::string& part, const
 
 // "normalize+conv2d+…+sgd (35 ops)": a kernel that does a whole network has a long name.
 std::string short_ops(const std::string& ops) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= ops.size();) {
-    const std::size_t end = std::min(ops.find('+', begin), ops.size());
-    parts.push_back(ops.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const std::vector<std::string_view> parts = pieces_of(ops, "+");
   if (parts.size() <= 5) return ops;
   return fmt::format("{}+{}+…+{} ({} ops)", parts[0], parts[1], parts.back(), parts.size());
 }
@@ -167,9 +161,7 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
   const std::vector<StepTime> steps = input.data.store().steps(run.run.id);
   std::vector<RooflinePoint> points =
       points_of(steps, input.data.roofs(run), [](const StepTime& step) { return step.ops; });
-  std::stable_sort(
-      points.begin(), points.end(),
-      [](const RooflinePoint& a, const RooflinePoint& b) { return a.seconds > b.seconds; });
+  std::ranges::stable_sort(points, std::greater{}, &RooflinePoint::seconds);
   double sum = 0.0;
   for (const RooflinePoint& point : points) sum += point.seconds;
   const double iteration = std::max(iteration_seconds(run).value_or(sum), 1e-12);
@@ -196,8 +188,8 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
     const auto efficiency = point.efficiency();
     row.push_back(number_cell(table, efficiency, 100.0, run, no_roof));
     if (efficiency && *efficiency > 1.0 + kRoofTolerance) {
-      row.back().notes.push_back(
-          note_index(table, "above the roof: a cost, a time or a ceiling is wrong"));
+      row.back() = noted(table, std::move(row.back()),
+                         "above the roof: a cost, a time or a ceiling is wrong");
     }
     row.push_back(point.bound == Bound::unknown ? missing(table, no_roof)
                                                 : words(point.bound_text()));
@@ -215,11 +207,8 @@ Table breakdown_table(const ExhibitInput& input, const std::string& part, const 
   if (other_steps > 0) {
     add_plain(fmt::format("{} other kinds", points.size() - kMostOps), other_steps, others);
   }
-  if (iteration >= sum) {
-    add_plain("between steps", std::nullopt, iteration - sum);
-  } else {
-    add_plain("less: clocks between the steps", std::nullopt, iteration - sum);
-  }
+  add_plain(iteration >= sum ? "between steps" : "less: clocks between the steps", std::nullopt,
+            iteration - sum);
   add_plain("iteration", static_cast<std::int64_t>(steps.size()), iteration);
   mark_as(input.data, table, table.rows.back()[2], run, Marks::speed);
   return table;

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "lab/stats/summary.h"
 #include "lab/step_times.h"
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
@@ -71,60 +70,60 @@ std::int64_t iterations_of(const RunView& run) {
   return iterations;
 }
 
+// The training that the iterations of a row belong to. `trainings` must outlive the table.
+void add_training(RunTable& table, const Trainings& trainings) {
+  const char* const why = "no training of this network by this executor is shown";
+  table.column({"training", "s", true, "All iterations of the training, without tests"},
+               [&, why](const RunView& run) {
+                 const Trainings::Found training = trainings.of(run);
+                 if (training.run == nullptr) return table.missing(why);
+                 const auto seconds = total_seconds(*training.run);
+                 Cell cell = table.number(seconds, 1.0, *training.run, why);
+                 if (!seconds || training.run == &run) return cell;
+                 return table.noted(
+                     std::move(cell),
+                     fmt::format("of another run than the phases: training, {}", training.name));
+               });
+  table.column({"iterations", "", true, "Of the training"}, [&, why](const RunView& run) {
+    const RunView* training = trainings.of(run).run;
+    return training != nullptr && total_seconds(*training)
+               ? count_cell(iterations_of(*training), {training->run.id})
+               : table.missing(why);
+  });
+}
+
 }  // namespace
 
 Tables make_phases(const ExhibitInput& input) {
   // The total of a training stands in the row of the iterations that were measured apart.
   const Runs all = chosen(input.runs, any_training), runs = without_trainings(all);
-  if (runs.empty()) return {};
-  const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
-  Table table = begin_table(input, "", "Times of training and its phases", heads);
-  table.caption += fmt::format(
-      " The iteration is the median of those that run as a whole, with its 95% interval ({}). "
-      "Phases "
-      "are medians of iterations with a clock between them, which takes time itself: they need not "
-      "add up to the iteration.",
-      samples_text(runs));
+  RunTable table(
+      input, runs,
+      {.title = "Times of training and its phases",
+       .caption = fmt::format(
+           " The iteration is the median of those that run as a whole, with its 95% interval ({}). "
+           "Phases are medians of iterations with a clock between them, which takes time itself: "
+           "they need not add up to the iteration.",
+           samples_text(runs))});
   const Trainings trainings(input.data, only(all, is_training));
-  const bool total = std::any_of(
-      all.begin(), all.end(), [](const RunView* run) { return total_seconds(*run).has_value(); });
-  if (total) {
-    table.columns.push_back(
-        {"training", "s", true, "All iterations of the training, without tests"});
-    table.columns.push_back({"iterations", "", true, "Of the training"});
+  if (!only(all, [](const RunView& run) { return total_seconds(run).has_value(); }).empty()) {
+    add_training(table, trainings);
   }
-  table.columns.push_back({"iteration", "ms", true, "Median wall time and its interval"});
-  table.columns.push_back({"forward", "ms", true, "From the pixels to the loss"});
-  table.columns.push_back({"backward", "ms", true, "Gradients of data and parameters"});
-  table.columns.push_back({"optimizer", "ms", true, "Update of the parameters"});
-  for (const RunView* run : runs) {
-    std::vector<Cell> row = begin_row(input.data, heads, *run);
-    if (total) {
-      const Trainings::Found training = trainings.of(*run);
-      const auto seconds = training.run != nullptr ? total_seconds(*training.run) : std::nullopt;
-      const std::string why = "no training of this network by this executor is shown";
-      row.push_back(
-          number_cell(table, seconds, 1.0, training.run != nullptr ? *training.run : *run, why));
-      if (seconds && training.run != run) {
-        row.back().notes.push_back(note_index(
-            table, fmt::format("of another run than the phases: training, {}", training.name)));
-      }
-      row.push_back(seconds ? count_cell(iterations_of(*training.run), {training.run->run.id})
-                            : missing(table, why));
-    }
-    row.push_back(interval(1e3 * run->seconds->value, 1e3 * run->seconds->low,
-                           1e3 * run->seconds->high, {run->run.id}));
-    mark_as(input.data, table, row.back(), *run, Marks::speed);
-    const Phases phases = phases_of(input.data, *run);
-    for (const auto& part : {phases.forward, phases.backward, phases.optimizer}) {
-      row.push_back(number_cell(table, part, 1e3, *run, phases.missing));
-      if (part && !phases.note.empty()) {
-        row.back().notes.push_back(note_index(table, phases.note));
-      }
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return {table};
+  table.column({"iteration", "ms", true, "Median wall time and its interval"},
+               [&](const RunView& run) { return table.median(run); });
+  const auto phases = once_per_run([&](const RunView& run) { return phases_of(input.data, run); });
+  const auto add = [&](const char* title, std::optional<double> Phases::*part,
+                       const char* meaning) {
+    table.column({title, "ms", true, meaning}, [&, part](const RunView& run) {
+      const Phases& of = phases(run);
+      Cell cell = table.number(of.*part, 1e3, run, of.missing);
+      return of.*part && !of.note.empty() ? table.noted(std::move(cell), of.note) : cell;
+    });
+  };
+  add("forward", &Phases::forward, "From the pixels to the loss");
+  add("backward", &Phases::backward, "Gradients of data and parameters");
+  add("optimizer", &Phases::optimizer, "Update of the parameters");
+  return table.made();
 }
 
 Tables make_breakdown(const ExhibitInput& input) {
@@ -138,43 +137,39 @@ Tables make_breakdown(const ExhibitInput& input) {
        {"data", "breakdown_data_seconds", "Waiting for the loader"},
        {"CPU", "breakdown_cpu_seconds", "The host's own work"},
        {"idle", "breakdown_idle_seconds", "Neither host nor device works"}}};
-  const Runs runs = chosen(input.runs, [](const RunView& run) {
-    return number_of(run, "breakdown_kernel_seconds").has_value();
-  });
-  if (runs.empty()) return {};
-  const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
-  Table table = begin_table(input, "", "Breakdown of an iteration", heads);
-  table.caption +=
-      " Mean of the middle iterations that were watched. Every moment belongs to one part, the "
-      "first that fits in this order; the parts add up to the iteration.";
-  for (const Part& part : kParts) {
-    table.columns.push_back({part.title, "ms", true, part.meaning});
-  }
-  table.columns.push_back(
-      {"iteration", "ms", true, "Sum of the parts: an iteration that is watched"});
-  table.columns.push_back({"kernel share", "%", true, "Of the iteration, the device computes"});
-  table.columns.push_back({"not watched", "ms", true, "The same iteration without the profiler"});
-  table.columns.push_back({"iterations", "", true, "That were watched"});
-  for (const RunView* run : runs) {
-    std::vector<Cell> row = begin_row(input.data, heads, *run);
+  const auto number_named = [](const char* name) {
+    return [name](const RunView& run) { return number_of(run, name); };
+  };
+  const auto kernel = number_named("breakdown_kernel_seconds");
+  const auto sum_of = [&](const RunView& run) {
     double sum = 0.0;
-    for (const Part& part : kParts) {
-      const auto seconds = number_of(*run, part.name);
-      sum += seconds.value_or(0.0);
-      row.push_back(number_cell(table, seconds, 1e3, *run, "the profile does not tell this part"));
-    }
-    row.push_back(number(1e3 * sum, {run->run.id}));
-    mark_as(input.data, table, row.back(), *run, Marks::speed);
-    row.push_back(
-        number(100.0 * *number_of(*run, "breakdown_kernel_seconds") / sum, {run->run.id}));
-    row.push_back(number_cell(table, number_of(*run, "unprofiled_seconds"), 1e3, *run,
-                              "no iteration ran without the profiler"));
-    const auto iterations = number_of(*run, "profiled_iterations");
-    row.push_back(iterations ? count_cell(std::llround(*iterations), {run->run.id})
-                             : missing(table, "the number was not stored"));
-    table.rows.push_back(std::move(row));
+    for (const Part& part : kParts) sum += number_of(run, part.name).value_or(0.0);
+    return sum;
+  };
+  RunTable table(
+      input, chosen(input.runs, [&](const RunView& run) { return kernel(run).has_value(); }),
+      {.title = "Breakdown of an iteration",
+       .caption = " Mean of the middle iterations that were watched. Every moment belongs to one "
+                  "part, the first that fits in this order; the parts add up to the iteration."});
+  for (const Part& part : kParts) {
+    table.numbers({part.title, "ms", true, part.meaning}, number_named(part.name), 1e3,
+                  "the profile does not tell this part");
   }
-  return {table};
+  table.column({"iteration", "ms", true, "Sum of the parts: an iteration that is watched"},
+               [&](const RunView& run) {
+                 return table.marked(number(1e3 * sum_of(run), {run.run.id}), run, Marks::speed);
+               });
+  table.column(
+      {"kernel share", "%", true, "Of the iteration, the device computes"},
+      [&](const RunView& run) { return number(100.0 * *kernel(run) / sum_of(run), {run.run.id}); });
+  table.numbers({"not watched", "ms", true, "The same iteration without the profiler"},
+                number_named("unprofiled_seconds"), 1e3, "no iteration ran without the profiler");
+  table.column({"iterations", "", true, "That were watched"}, [&](const RunView& run) {
+    const auto iterations = number_of(run, "profiled_iterations");
+    return iterations ? count_cell(std::llround(*iterations), {run.run.id})
+                      : table.missing("the number was not stored");
+  });
+  return table.made();
 }
 
 }  // namespace ridgeline::report

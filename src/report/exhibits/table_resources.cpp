@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "base/error.h"
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
@@ -57,32 +57,75 @@ std::string why_missing(const RunView& run, const char* sensor) {
   return fmt::format("{}: not read during this run", sensor);
 }
 
-Cell sensor_cell(const Data& data, Table& table, const RunView& run, const Sensor& sensor) {
+Cell sensor_cell(const Data& data, RunTable& table, const RunView& run, const Sensor& sensor) {
   const char* name = on_gpu(run) ? sensor.gpu : sensor.cpu;
-  if (name == nullptr)
-    return missing(table, "it ran on a processor, which has no such sensor here");
+  if (name == nullptr) {
+    return table.missing("it ran on a processor, which has no such sensor here");
+  }
   const std::optional<SensorSummary> summary = data.sensor(run, name);
-  if (!summary) return missing(table, why_missing(run, name));
+  if (!summary) return table.missing(why_missing(run, name));
   const double value = sensor.of == Of::mean  ? summary->mean
                        : sensor.of == Of::low ? summary->low
                                               : summary->high;
   const bool counted = std::string_view(sensor.unit).empty();
   if (counted && is_peer(run)) {
-    return missing(table, "a peer has a process of its own, whose threads were not counted");
+    return table.missing("a peer has a process of its own, whose threads were not counted");
   }
   Cell cell = counted ? count_cell(std::llround(value), {run.run.id}) : number(value, {run.run.id});
-  if (summary->readings < kEnoughReadings) {
-    cell.notes.push_back(note_index(
-        table, fmt::format("fewer than {} readings: the run was short", kEnoughReadings)));
-  }
-  return cell;
+  if (summary->readings >= kEnoughReadings) return cell;
+  return table.noted(std::move(cell),
+                     fmt::format("fewer than {} readings: the run was short", kEnoughReadings));
 }
 
-template <std::size_t count>
-void add_columns(Table& table, const std::array<Sensor, count>& sensors) {
+// `data` and `sensors` must outlive the table.
+void add_sensors(const Data& data, RunTable& table, std::span<const Sensor> sensors) {
   for (const Sensor& sensor : sensors) {
-    table.columns.push_back({sensor.title, sensor.unit, true, sensor.meaning});
+    table.column({sensor.title, sensor.unit, true, sensor.meaning},
+                 [&](const RunView& run) { return sensor_cell(data, table, run, sensor); });
   }
+}
+
+Tables utilisation_tables(const ExhibitInput& input, const Runs& runs) {
+  RunTable table(input, runs,
+                 {.title = "Resources",
+                  .caption = " Means and extremes of all readings while the run was measured.",
+                  .part = "utilisation"});
+  add_sensors(input.data, table, kUtilisation);
+  table.column({"readings", "", true, "Of the processor's utilisation"}, [&](const RunView& run) {
+    const auto read = input.data.sensor(run, "cpu_utilisation_percent");
+    return read ? count_cell(read->readings, {run.run.id}) : table.missing("no readings");
+  });
+  for (const RunView* run : runs) {
+    std::vector<Cell>& row = table.add_row(*run);
+    Cell& first = row[row.size() - kUtilisation.size() - 1];
+    first = table.marked(std::move(first), *run, Marks::speed);
+  }
+  return {table.table()};
+}
+
+Tables heat_tables(const ExhibitInput& input, const Runs& runs) {
+  RunTable table(input, runs,
+                 {.title = "Resources",
+                  .caption = " Means and extremes of all readings while the run was measured; "
+                             "memory in MB of 10^6 bytes. Energy is that of the processor and the "
+                             "device that computes, as far as they tell theirs.",
+                  .part = "memory, heat and energy"});
+  table.numbers(
+      {"process", "MB", true, "Most resident memory of the process"},
+      [&](const RunView& run) { return input.data.process_memory_bytes(run); }, 1e-6,
+      "the memory of this process was not measured");
+  table.column(
+      {"device", "MB", true, "Most memory on the graphics processor"}, [&](const RunView& run) {
+        return table.number(input.data.device_memory_bytes(run), 1e-6, run,
+                            on_gpu(run) ? "the device's memory was not measured"
+                                        : "it ran on a processor: the process's memory is all");
+      });
+  add_sensors(input.data, table, kHeat);
+  table.numbers(
+      {"energy", "J/sample", true, "Energy of the run for each sample"},
+      [](const RunView& run) { return number_of(run, "energy_joules_per_sample"); }, 1.0,
+      "no device told its energy during this run, or it was too short");
+  return table.made();
 }
 
 }  // namespace
@@ -93,43 +136,7 @@ Tables make_resources(const ExhibitInput& input) {
                                 input.data.sensor(run, "gpu_utilisation_percent"));
   });
   if (runs.empty()) return {};
-  const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
-  Table use = begin_table(input, "utilisation", "Resources", heads);
-  use.caption += " Means and extremes of all readings while the run was measured.";
-  add_columns(use, kUtilisation);
-  use.columns.push_back({"readings", "", true, "Of the processor's utilisation"});
-  Table heat = begin_table(input, "memory, heat and energy", "Resources", heads);
-  heat.caption +=
-      " Means and extremes of all readings while the run was measured; memory in MB of "
-      "10^6 bytes. Energy is that of the processor and the device that computes, as far as they "
-      "tell theirs.";
-  heat.columns.push_back({"process", "MB", true, "Most resident memory of the process"});
-  heat.columns.push_back({"device", "MB", true, "Most memory on the graphics processor"});
-  add_columns(heat, kHeat);
-  heat.columns.push_back({"energy", "J/sample", true, "Energy of the run for each sample"});
-  for (const RunView* run : runs) {
-    std::vector<Cell> row = begin_row(input.data, heads, *run);
-    for (const Sensor& sensor : kUtilisation) {
-      row.push_back(sensor_cell(input.data, use, *run, sensor));
-    }
-    const auto read = input.data.sensor(*run, "cpu_utilisation_percent");
-    row.push_back(read ? count_cell(read->readings, {run->run.id}) : missing(use, "no readings"));
-    mark_as(input.data, use, row[heads.fields.size()], *run, Marks::speed);
-    use.rows.push_back(std::move(row));
-
-    row = begin_row(input.data, heads, *run);
-    row.push_back(number_cell(heat, input.data.process_memory_bytes(*run), 1e-6, *run,
-                              "the memory of this process was not measured"));
-    row.push_back(number_cell(heat, input.data.device_memory_bytes(*run), 1e-6, *run,
-                              on_gpu(*run) ? "the device's memory was not measured"
-                                           : "it ran on a processor: the process's memory is all"));
-    for (const Sensor& sensor : kHeat) {
-      row.push_back(sensor_cell(input.data, heat, *run, sensor));
-    }
-    row.push_back(number_cell(heat, number_of(*run, "energy_joules_per_sample"), 1.0, *run,
-                              "no device told its energy during this run, or it was too short"));
-    heat.rows.push_back(std::move(row));
-  }
+  Table use = utilisation_tables(input, runs).front(), heat = heat_tables(input, runs).front();
   if (only(runs, on_gpu).empty()) {
     drop_missing_columns(use, {"GPU", "GPU max", "memory controller", "memory controller max"});
     drop_missing_columns(heat, {"device"});

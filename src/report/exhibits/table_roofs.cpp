@@ -4,7 +4,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
@@ -18,8 +17,8 @@ const ComputeRoof* compute_roof(const Data& data, const RunView& run, const Roof
   for (const StepTime& step : data.store().steps(run.run.id)) {
     flops[step.unit] += static_cast<double>(step.flops);
   }
-  const auto most = std::max_element(
-      flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::ranges::max_element(
+      flops, [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != flops.end()) return roofs.find_compute(most->first);
   // A peer does not tell of its steps; what it computes in is known.
   if (!is_peer(run)) return nullptr;
@@ -60,96 +59,90 @@ std::optional<BoundShares> shares_of(const Data& data, const RunView& run) {
   return shares;
 }
 
+const char* const kLeastTime = "Least time at the roofs over the measured time";
+
 bool has_shares(const RunView& run) { return !is_peer(run) && !is_training(run); }
 
 }  // namespace
 
 Tables make_efficiency(const ExhibitInput& input) {
+  const Data& data = input.data;
   const Runs runs = chosen(input.runs, any_speed);
-  if (runs.empty()) return {};
   double greatest = 0.0;
   for (const RunView* run : runs) greatest = std::max(greatest, *run->flops_per_second);
   const Scale scale = scale_of(greatest, "FLOP/s");
-  const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
-  Table table = begin_table(input, "", "Achieved FLOP/s and efficiency", heads);
-  table.caption += fmt::format(
-      " FLOPs are algorithmic, of whole training steps; {}. The share of the roof is the least "
-      "time "
-      "of the plan at the measured ceilings, step by step, over the measured time: it cannot "
-      "exceed "
-      "100% but by the inaccuracy of ceilings.",
-      samples_text(runs));
-  for (TableColumn column : std::vector<TableColumn>{
-           {"achieved", scale.unit, true, "Algorithmic FLOPs over time, with its 95% interval"},
-           {"of the peak", "%", true,
-            "Of the compute roof of the unit that does most of the work, of a peer that of its "
-            "precision"},
-           {"of the roof", "%", true, "Least time at the roofs over the measured time"},
-           {"intensity", "FLOP/byte", true, "Executed FLOPs for each byte of the plan's steps"},
-           {"bandwidth", "GB/s", true, "Bytes at the boundaries of the plan's steps over time"},
-           {"bound by", "", false, "What keeps it from being faster"}}) {
-    table.columns.push_back(std::move(column));
-  }
-  for (const RunView* run : runs) {
-    std::vector<Cell> row = begin_row(input.data, heads, *run);
-    const double flops = *run->flops_per_second * scale.factor, rate = run->rate->value;
-    row.push_back(interval(flops, flops * run->rate->low / rate, flops * run->rate->high / rate,
-                           {run->run.id}));
-    mark_as(input.data, table, row.back(), *run, Marks::speed);
-    const Roofs roofs = input.data.roofs(*run);
-    const std::optional<RooflinePoint> point = input.data.point(*run);
-    const std::string why = why_no_point(input.data, *run);
-    const ComputeRoof* roof = compute_roof(input.data, *run, roofs);
-    row.push_back(number_cell(table,
-                              roof != nullptr
-                                  ? std::optional(*run->flops_per_second / roof->flops_per_second)
-                                  : std::nullopt,
-                              100.0, *run, why));
-    row.push_back(efficiency_cell(input.data, table, *run));
-    row.push_back(number_cell(table, point ? point->intensity() : std::nullopt, 1.0, *run, why));
-    row.push_back(number_cell(
-        table, point ? std::optional(point->bytes_per_second()) : std::nullopt, 1e-9, *run, why));
-    row.push_back(bound_cell(input.data, table, *run));
-    table.rows.push_back(std::move(row));
-  }
-  return {table};
+  RunTable table(input, runs,
+                 {.title = "Achieved FLOP/s and efficiency",
+                  .caption = fmt::format(
+                      " FLOPs are algorithmic, of whole training steps; {}. The share of the roof "
+                      "is the least time of the plan at the measured ceilings, step by step, over "
+                      "the measured time: it cannot exceed 100% but by the inaccuracy of ceilings.",
+                      samples_text(runs))});
+  table.column({"achieved", scale.unit, true, "Algorithmic FLOPs over time, with its 95% interval"},
+               [&](const RunView& run) {
+                 const double flops = *run.flops_per_second * scale.factor, rate = run.rate->value;
+                 return table.marked(interval(flops, flops * run.rate->low / rate,
+                                              flops * run.rate->high / rate, {run.run.id}),
+                                     run, Marks::speed);
+               });
+  // What rests on the roofs; nothing where the run has no place under them.
+  const auto add = [&](TableColumn head, double factor, const RunTable::Value& value) {
+    table.column(std::move(head), [&, factor, value](const RunView& run) {
+      return table.number(value(run), factor, run, why_no_point(data, run));
+    });
+  };
+  add({"of the peak", "%", true,
+       "Of the compute roof of the unit that does most of the work, of a peer that of its "
+       "precision"},
+      100.0, [&](const RunView& run) -> std::optional<double> {
+        const Roofs roofs = data.roofs(run);
+        const ComputeRoof* roof = compute_roof(data, run, roofs);
+        if (roof == nullptr) return std::nullopt;
+        return *run.flops_per_second / roof->flops_per_second;
+      });
+  table.of_the_roof(kLeastTime);
+  add({"intensity", "FLOP/byte", true, "Executed FLOPs for each byte of the plan's steps"}, 1.0,
+      [&](const RunView& run) {
+        const auto point = data.point(run);
+        return point ? point->intensity() : std::nullopt;
+      });
+  add({"bandwidth", "GB/s", true, "Bytes at the boundaries of the plan's steps over time"}, 1e-9,
+      [&](const RunView& run) {
+        const auto point = data.point(run);
+        return point ? std::optional(point->bytes_per_second()) : std::nullopt;
+      });
+  table.bound_by();
+  return table.made();
 }
 
 Tables make_bounds(const ExhibitInput& input) {
+  const auto shares = once_per_run([&](const RunView& run) { return shares_of(input.data, run); });
   // Watching costs time: where iterations were also measured without a profile, those count.
-  const Runs runs = without_profiles(chosen(input.runs, [&](const RunView& run) {
-    return has_shares(run) && shares_of(input.data, run).has_value();
-  }));
-  if (runs.empty()) return {};
-  const Heads heads = heads_of(input.data, runs, {"model", "batch", "machine", "executor"});
-  Table table = begin_table(input, "", "What bounds each network", heads);
-  table.caption +=
-      " Each step of the plan is bound by what takes longest at the measured ceilings: its bytes, "
-      "its FLOPs, or being started. Shares of an iteration's time; every row adds up to 100%.";
-  for (TableColumn column : std::vector<TableColumn>{
-           {"bound by", "", false, "What bounds most of its time"},
-           {"of the roof", "%", true, "Least time at the roofs over the measured time"},
-           {"memory", "%", true, "Time in steps that are bound by memory"},
-           {"compute", "%", true, "Time in steps that are bound by computing"},
-           {"launch", "%", true, "Time in steps that take longer to start than to do"},
-           {"data", "%", true, "Time waiting for the loader"},
-           {"unknown", "%", true, "Time in steps whose unit has no measured roof"},
-           {"between steps", "%", true, "Time in which no step runs"}}) {
-    table.columns.push_back(std::move(column));
-  }
-  for (const RunView* run : runs) {
-    const BoundShares shares = shares_of(input.data, *run).value();
-    std::vector<Cell> row = begin_row(input.data, heads, *run);
-    row.push_back(bound_cell(input.data, table, *run));
-    mark_as(input.data, table, row.back(), *run, Marks::speed);
-    row.push_back(efficiency_cell(input.data, table, *run));
-    for (const double part : {shares.memory, shares.compute, shares.launch, shares.data,
-                              shares.unknown, shares.between()}) {
-      row.push_back(number(100.0 * part / shares.seconds, {run->run.id}));
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return {table};
+  RunTable table(
+      input,
+      without_profiles(
+          chosen(input.runs,
+                 [&](const RunView& run) { return has_shares(run) && shares(run).has_value(); })),
+      {.title = "What bounds each network",
+       .caption = " Each step of the plan is bound by what takes longest at the measured ceilings: "
+                  "its bytes, its FLOPs, or being started. Shares of an iteration's time; every "
+                  "row adds up to 100%."});
+  table.column({"bound by", "", false, "What bounds most of its time"}, [&](const RunView& run) {
+    return table.marked(table.bound(run), run, Marks::speed);
+  });
+  table.of_the_roof(kLeastTime);
+  const auto add = [&](const char* title, const auto& part, const char* meaning) {
+    table.column({title, "%", true, meaning}, [&, part](const RunView& run) {
+      return number(100.0 * std::invoke(part, *shares(run)) / shares(run)->seconds, {run.run.id});
+    });
+  };
+  add("memory", &BoundShares::memory, "Time in steps that are bound by memory");
+  add("compute", &BoundShares::compute, "Time in steps that are bound by computing");
+  add("launch", &BoundShares::launch, "Time in steps that take longer to start than to do");
+  add("data", &BoundShares::data, "Time waiting for the loader");
+  add("unknown", &BoundShares::unknown, "Time in steps whose unit has no measured roof");
+  add("between steps", &BoundShares::between, "Time in which no step runs");
+  return table.made();
 }
 
 }  // namespace ridgeline::report

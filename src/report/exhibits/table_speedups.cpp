@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/analysis/places.h"
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
@@ -37,13 +36,11 @@ std::vector<Cell> row_of(const Data& data, Table& table, const Heads& heads, con
   mark_as(data, table, cell, fast, Marks::speed);
   mark_as(data, table, cell, slow, Marks::speed);
   if (!ratio.side_by_side && !ratio.floor_known) mark_calls(table, cell);
-  if (!ratio.sound) cell.notes.push_back(note_index(table, kRangeNote));
+  if (!ratio.sound) cell = noted(table, std::move(cell), kRangeNote);
   if (ratio.basis == "epochs") {
-    cell.notes.push_back(
-        note_index(table, "by the epochs after the first: single iterations were not stored"));
+    cell = noted(table, std::move(cell),
+                 "by the epochs after the first: single iterations were not stored");
   }
-  std::sort(cell.notes.begin(), cell.notes.end());
-  cell.notes.erase(std::unique(cell.notes.begin(), cell.notes.end()), cell.notes.end());
   row.push_back(std::move(cell));
   row.push_back(words(std::string(ridgeline::name_of(ratio.verdict))));
   return row;

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "lab/compare/run_series.h"
-#include "report/exhibits/makers.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {
@@ -25,7 +24,7 @@ double pass_seconds(const RunView& run, const EpochRecord& epoch) {
 
 std::optional<double> mean_later_epoch(const RunView& run) {
   const auto trained = [](const EpochRecord& epoch) { return epoch.samples > 0; };
-  if (std::count_if(run.epochs.begin(), run.epochs.end(), trained) < 2) return std::nullopt;
+  if (std::ranges::count_if(run.epochs, trained) < 2) return std::nullopt;
   double sum = 0.0;
   const std::vector<EpochRecord> epochs = steady_epochs(run.epochs);
   for (const EpochRecord& epoch : epochs) sum += pass_seconds(run, epoch);
@@ -36,21 +35,32 @@ std::string unknown_before(const RunView& run) {
   return fmt::format("{}, and the time before is not stored", run.resumed());
 }
 
-struct Accuracies {
-  std::optional<double> last, best;
-};
-Accuracies accuracies_of(const RunView& run) {
-  Accuracies found;
-  found.best = number_of(run, "former_best_test_accuracy");
+// Of all epochs, also those before the training was resumed.
+std::optional<double> best_accuracy(const RunView& run) {
+  std::optional<double> best = number_of(run, "former_best_test_accuracy");
   for (const EpochRecord& epoch : run.epochs) {
-    if (!epoch.test_accuracy) continue;
-    found.last = epoch.test_accuracy;
-    found.best = std::max(found.best.value_or(0.0), *epoch.test_accuracy);
+    if (epoch.test_accuracy) best = std::max(best.value_or(0.0), *epoch.test_accuracy);
   }
-  return found;
+  return best;
 }
 
-const char* const kUntested = "the network was not tested";
+void add_best(RunTable& table, std::optional<Marks> marks = std::nullopt) {
+  table.column({"max Acc@1", "%", true, "Highest test accuracy of all epochs"},
+               [&table, marks](const RunView& run) {
+                 Cell cell = table.number(best_accuracy(run), 100.0, run, kUntested);
+                 return marks ? table.marked(std::move(cell), run, *marks) : cell;
+               });
+}
+
+// Of the time of the epochs, in percent.
+std::optional<double> waiting_share(const RunView& run) {
+  double waited = 0.0, seconds = 0.0;
+  for (const EpochRecord& epoch : run.epochs) {
+    seconds += epoch.seconds;
+    waited += epoch.data_wait_seconds;
+  }
+  return seconds > 0.0 ? std::optional(100.0 * waited / seconds) : std::nullopt;
+}
 
 // Accuracies that trainings were asked for; else common levels, of those that at least one training
 // reached the highest three.
@@ -61,7 +71,7 @@ std::vector<double> levels_of(const Runs& runs) {
   double best = 0.0;
   for (const RunView* run : runs) {
     if (const auto target = run->run.work.target_accuracy) asked.insert(*target);
-    best = std::max(best, accuracies_of(*run).best.value_or(0.0));
+    best = std::max(best, best_accuracy(*run).value_or(0.0));
   }
   std::vector<double> levels(asked.begin(), asked.end());
   for (const double level : kLevels) {
@@ -91,9 +101,9 @@ Reached reached(const RunView& run, double level) {
 }
 
 // With full batches the first epoch is the first step.
-Cell first_epoch_cell(Table& table, const RunView& run) {
+Cell first_epoch_cell(RunTable& table, const RunView& run) {
   const std::string resumed = run.resumed();
-  if (!resumed.empty()) return missing(table, resumed);
+  if (!resumed.empty()) return table.missing(resumed);
   const bool step = run.run.work.full_batch && first_step(run) > 0.0;
   return number(first_step(run) + (step ? 0.0 : run.epochs.front().seconds), {run.run.id});
 }
@@ -101,98 +111,77 @@ Cell first_epoch_cell(Table& table, const RunView& run) {
 }  // namespace
 
 Tables make_training(const ExhibitInput& input) {
+  const Data& data = input.data;
   const Runs runs = chosen(input.runs, has_epochs);
-  if (runs.empty()) return {};
-  const bool gpu = !only(runs, on_gpu).empty();
-  const Heads heads = heads_of(input.data, runs, {"model", "machine", "executor"});
-  Table table = begin_table(input, "", "Training", heads);
-  table.caption += fmt::format(
-      " Times are of training alone, tests apart. The first epoch, with the first step and all "
-      "that "
-      "happens only once, stands apart from the mean of the others. Throughput is the median of "
-      "the "
-      "epochs after the first with its 95% interval (with fewer than six its range; {}). Final is "
-      "the accuracy after the last epoch, not a mean.",
-      samples_text(runs));
-  for (TableColumn column : std::vector<TableColumn>{
-           {"epochs", "", true, "Passes over the data"},
-           {"first epoch", "s", true, "With the very first step"},
-           {"epoch", "s", true, "Mean of the epochs after the first"},
-           {"total", "s", true, "All training from the very beginning, without tests"},
-           {"throughput", "img/s", true, "Samples a second after the first epoch"},
-           {"waiting", "%", true, "Share of the time that the loader is waited for"},
-           {"final loss", "", true, "Mean training loss of the last epoch"},
-           {"final Acc@1", "%", true, "Test accuracy after the last epoch"},
-           {"max Acc@1", "%", true, "Highest test accuracy of all epochs"},
-           {"RAM", "MB", true, "Most resident memory of the process, 10^6 bytes"}}) {
-    table.columns.push_back(std::move(column));
+  RunTable table(
+      input, runs,
+      {.title = "Training",
+       .caption = fmt::format(
+           " Times are of training alone, tests apart. The first epoch, with the first step and "
+           "all that happens only once, stands apart from the mean of the others. Throughput is "
+           "the median of the epochs after the first with its 95% interval (with fewer than six "
+           "its range; {}). Final is the accuracy after the last epoch, not a mean.",
+           samples_text(runs)),
+       .always = {"model", "machine", "executor"}});
+  table.column({"epochs", "", true, "Passes over the data"}, [](const RunView& run) {
+    return count_cell(run.epochs.back().epoch, {run.run.id});
+  });
+  table.column({"first epoch", "s", true, "With the very first step"},
+               [&](const RunView& run) { return first_epoch_cell(table, run); });
+  table.numbers({"epoch", "s", true, "Mean of the epochs after the first"}, mean_later_epoch, 1.0,
+                "there was only one epoch");
+  table.column({"total", "s", true, "All training from the very beginning, without tests"},
+               [&](const RunView& run) {
+                 return table.number(training_seconds(run), 1.0, run, unknown_before(run));
+               });
+  table.throughput("Samples a second after the first epoch");
+  table.numbers({"waiting", "%", true, "Share of the time that the loader is waited for"},
+                waiting_share, 1.0, "no time but that of the first step");
+  table.final_loss();
+  table.final_accuracy();
+  add_best(table);
+  table.numbers(
+      {"RAM", "MB", true, "Most resident memory of the process, 10^6 bytes"},
+      [&](const RunView& run) { return data.process_memory_bytes(run); }, 1e-6,
+      "the memory of the process was not measured");
+  if (!only(runs, on_gpu).empty()) {
+    table.column(
+        {"VRAM", "MB", true, "Most memory on the graphics processor"}, [&](const RunView& run) {
+          return table.number(data.device_memory_bytes(run), 1e-6, run,
+                              on_gpu(run) ? "the memory of the device was not measured"
+                                          : "it ran on a processor: there is no such memory");
+        });
   }
-  if (gpu) table.columns.push_back({"VRAM", "MB", true, "Most memory on the graphics processor"});
-  for (const RunView* run : runs) {
-    std::vector<Cell> row = begin_row(input.data, heads, *run);
-    const std::vector<RunId> id = {run->run.id};
-    row.push_back(count_cell(run->epochs.back().epoch, id));
-    row.push_back(first_epoch_cell(table, *run));
-    row.push_back(
-        number_cell(table, mean_later_epoch(*run), 1.0, *run, "there was only one epoch"));
-    double waited = 0.0, seconds = 0.0;
-    for (const EpochRecord& epoch : run->epochs) {
-      seconds += epoch.seconds;
-      waited += epoch.data_wait_seconds;
-    }
-    row.push_back(number_cell(table, training_seconds(*run), 1.0, *run, unknown_before(*run)));
-    row.push_back(rate_cell(input.data, table, *run));
-    row.push_back(seconds > 0.0 ? number(100.0 * waited / seconds, id)
-                                : missing(table, "no time but that of the first step"));
-    row.push_back(loss_cell(table, *run));
-    const Accuracies accuracies = accuracies_of(*run);
-    row.push_back(number_cell(table, accuracies.last, 100.0, *run, kUntested));
-    if (accuracies.last) mark_as(input.data, table, row.back(), *run, Marks::accuracy);
-    row.push_back(number_cell(table, accuracies.best, 100.0, *run, kUntested));
-    row.push_back(number_cell(table, input.data.process_memory_bytes(*run), 1e-6, *run,
-                              "the memory of the process was not measured"));
-    if (gpu) {
-      row.push_back(number_cell(table, input.data.device_memory_bytes(*run), 1e-6, *run,
-                                on_gpu(*run) ? "the memory of the device was not measured"
-                                             : "it ran on a processor: there is no such memory"));
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return {table};
+  return table.made();
 }
 
 Tables make_targets(const ExhibitInput& input) {
   const Runs runs =
-      chosen(input.runs, [](const RunView& run) { return accuracies_of(run).best.has_value(); });
+      chosen(input.runs, [](const RunView& run) { return best_accuracy(run).has_value(); });
   const std::vector<double> levels = levels_of(runs);
-  if (runs.empty() || levels.empty()) return {};
-  const Heads heads = heads_of(input.data, runs, {"model", "machine", "executor"});
-  Table table = begin_table(input, "", "Time to a wanted accuracy", heads);
-  table.caption +=
-      " Epochs and training time, tests apart, until the test accuracy reached the level for the "
-      "first time; it is looked at after each epoch only. With full batches an epoch is one "
-      "iteration.";
+  if (levels.empty()) return {};
+  RunTable table(input, runs,
+                 {.title = "Time to a wanted accuracy",
+                  .caption = " Epochs and training time, tests apart, until the test accuracy "
+                             "reached the level for the first time; it is looked at after each "
+                             "epoch only. With full batches an epoch is one iteration.",
+                  .always = {"model", "machine", "executor"}});
   for (const double level : levels) {
     const std::string percent = fmt::format("{:g}%", 100.0 * level);
-    table.columns.push_back(
-        {percent, "epochs", true, "Epochs until the test accuracy was " + percent});
-    table.columns.push_back(
-        {percent, "s", true, "Training time until the test accuracy was " + percent});
+    table.column({percent, "epochs", true, "Epochs until the test accuracy was " + percent},
+                 [&, level](const RunView& run) {
+                   const Reached found = reached(run, level);
+                   return found.epoch ? count_cell(*found.epoch, {run.run.id})
+                                      : table.missing(found.missing);
+                 });
+    table.column({percent, "s", true, "Training time until the test accuracy was " + percent},
+                 [&, level](const RunView& run) {
+                   const Reached found = reached(run, level);
+                   return table.number(found.seconds, 1.0, run, found.missing);
+                 });
   }
-  table.columns.push_back({"max Acc@1", "%", true, "Highest test accuracy of all epochs"});
-  for (const RunView* run : runs) {
-    std::vector<Cell> row = begin_row(input.data, heads, *run);
-    for (const double level : levels) {
-      const Reached found = reached(*run, level);
-      row.push_back(found.epoch ? count_cell(*found.epoch, {run->run.id})
-                                : missing(table, found.missing));
-      row.push_back(number_cell(table, found.seconds, 1.0, *run, found.missing));
-    }
-    row.push_back(number_cell(table, accuracies_of(*run).best, 100.0, *run, kUntested));
-    mark(input.data, table, row.back(), *run);
-    table.rows.push_back(std::move(row));
-  }
-  return {table};
+  add_best(table, Marks::all);
+  return table.made();
 }
 
 }  // namespace ridgeline::report

@@ -18,15 +18,13 @@ std::vector<Point> drawable(const Series& series, bool logarithmic) {
     if (!std::isfinite(point.x) || !std::isfinite(point.y)) continue;
     if (!logarithmic || point.x > 0.0) points.push_back(point);
   }
-  std::stable_sort(points.begin(), points.end(),
-                   [](const Point& a, const Point& b) { return a.x < b.x; });
+  std::ranges::stable_sort(points, {}, &Point::x);
   return points;
 }
 
 // Nothing before the first point and after the last one.
 double value_at(const std::vector<Point>& points, double x) {
-  const auto after = std::lower_bound(points.begin(), points.end(), x,
-                                      [](const Point& point, double at) { return point.x < at; });
+  const auto after = std::ranges::lower_bound(points, x, {}, &Point::x);
   if (after == points.end()) return 0.0;
   if (after->x == x) return after->y;
   if (after == points.begin()) return 0.0;

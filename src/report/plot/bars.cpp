@@ -48,9 +48,8 @@ struct Bars {
     return nullptr;
   }
   [[nodiscard]] std::size_t count(std::size_t category) const {
-    return static_cast<std::size_t>(
-        std::count_if(series.begin(), series.end(),
-                      [&](std::size_t index) { return point(index, category) != nullptr; }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        series, [&](std::size_t index) { return point(index, category) != nullptr; }));
   }
 };
 
@@ -154,8 +153,8 @@ class BarPainter {
 
   void draw() {
     for (const std::size_t index : all_.series) {
-      const auto count = std::count_if(all_.bars.begin(), all_.bars.end(),
-                                       [&](const Bar& bar) { return bar.series == index; });
+      const auto count =
+          std::ranges::count_if(all_.bars, [&](const Bar& bar) { return bar.series == index; });
       svg_.open(series_group(all_.figure, index, static_cast<std::size_t>(count)));
       for (const Bar& bar : all_.bars) {
         if (bar.series == index) draw(bar);

@@ -25,7 +25,7 @@ std::vector<std::string> keys_of(const Figure& figure) {
   std::vector<std::string> keys;
   for (const Series& series : figure.series) {
     if (series.style == SeriesStyle::roof && series.group.empty()) continue;
-    if (std::find(keys.begin(), keys.end(), key_of(series)) == keys.end()) {
+    if (std::ranges::find(keys, key_of(series)) == keys.end()) {
       keys.push_back(key_of(series));
     }
   }
@@ -37,7 +37,7 @@ std::vector<std::string> keys_of(const Figure& figure) {
 std::vector<std::string> groups_of(const Figure& figure) {
   std::vector<std::string> groups;
   const auto add = [&](const std::string& group) {
-    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+    if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
   };
   if (figure.kind == FigureKind::spans) {
     for (const Span& span : figure.spans) add(span.group);
@@ -63,8 +63,7 @@ Colours::Colours(std::span<const Figure* const> figures) {
       const auto known = known_.find(other);
       if (known != known_.end()) ++used[known->second];
     }
-    known_[key] =
-        static_cast<std::size_t>(std::min_element(used.begin(), used.end()) - used.begin());
+    known_[key] = static_cast<std::size_t>(std::ranges::min_element(used) - used.begin());
   }
 }
 

@@ -100,7 +100,7 @@ class Gutter {
     const auto [low, high] = std::minmax(a, b);
     for (std::size_t i = 0;; ++i) {
       if (i == tracks_.size()) tracks_.emplace_back();
-      const bool free = std::none_of(tracks_[i].begin(), tracks_[i].end(), [&](const auto& part) {
+      const bool free = std::ranges::none_of(tracks_[i], [&](const auto& part) {
         return low < part.second + 4.0 && part.first < high + 4.0;
       });
       if (!free) continue;
@@ -324,7 +324,7 @@ Drawing draw_diagram(const Figure& figure, const Colours& colours) {
   for (const Way& way : ways) painter.arrow(way);
   for (std::size_t i = 0; i < network.nodes.size(); ++i) {
     const Node& node = network.nodes[i];
-    const auto group = std::find(groups.begin(), groups.end(), node.group) - groups.begin();
+    const auto group = std::ranges::find(groups, node.group) - groups.begin();
     const bool weighs = heaviest > 0.0 && std::isfinite(node.weight);
     svg.open(fmt::format(R"(class="node" data-series="{}" data-node="{}")", group, i));
     painter.box(i, node, colours.of(node.group),

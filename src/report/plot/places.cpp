@@ -33,7 +33,7 @@ bool Places::is_free(const Box& box) const {
       box.bottom > within_.bottom) {
     return false;
   }
-  return std::none_of(taken_.begin(), taken_.end(), [&](const Box& other) {
+  return std::ranges::none_of(taken_, [&](const Box& other) {
     return box.left < other.right && other.left < box.right && box.top < other.bottom &&
            other.top < box.bottom;
   });
@@ -65,8 +65,7 @@ bool Places::label(Svg& svg, double x, double y, double radius, const std::strin
       const double start = radius + 1.0, end = far ? away : start;
       const auto line = corridor(x + side.x * (start + 2.0), y + side.y * (start + 2.0),
                                  x + side.x * end, y + side.y * end, 1.0);
-      const bool clear =
-          std::all_of(line.begin(), line.end(), [&](const Box& part) { return is_free(part); });
+      const bool clear = std::ranges::all_of(line, [&](const Box& part) { return is_free(part); });
       if (far && !clear && !crossing) continue;
       take(box);
       TextStyle placed = style;
@@ -101,7 +100,7 @@ bool Places::label_along(Svg& svg, double x1, double y1, double x2, double y2,
     // Towards the upper side of the line.
     const double left = x1 + dx * start + dy * lift, top = y1 + dy * start - dx * lift;
     const auto boxes = corridor(left, top, left + dx * width, top + dy * width, 0.5 * style.size);
-    if (!std::all_of(boxes.begin(), boxes.end(), [&](const Box& box) { return is_free(box); })) {
+    if (!std::ranges::all_of(boxes, [&](const Box& box) { return is_free(box); })) {
       continue;
     }
     for (const Box& box : boxes) take(box);

@@ -134,7 +134,7 @@ std::vector<Tick> ticks_of(const Scale& scale, int wanted) {
 
 std::vector<Tick> ticks_of(const Scale& scale, int wanted, const std::set<double>& values) {
   const bool powers = scale.logarithmic && values.size() > 1 && values.size() <= 12 &&
-                      std::all_of(values.begin(), values.end(), [](double value) {
+                      std::ranges::all_of(values, [](double value) {
                         return value >= 1.0 && std::log2(value) == std::floor(std::log2(value));
                       });
   if (!powers) return ticks_of(scale, wanted);

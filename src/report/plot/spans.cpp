@@ -26,14 +26,13 @@ std::vector<Track> tracks_of(const Figure& figure) {
   for (std::size_t i = 0; i < figure.spans.size(); ++i) {
     const Span& span = figure.spans[i];
     if (!std::isfinite(span.begin) || !std::isfinite(span.end)) continue;
-    auto track = std::find_if(tracks.begin(), tracks.end(),
-                              [&](const Track& each) { return each.name == span.track; });
+    auto track = std::ranges::find(tracks, span.track, &Track::name);
     if (track == tracks.end()) track = tracks.insert(track, {span.track});
     track->spans.push_back(i);
   }
   for (Track& track : tracks) {
     // Longer ones first: what they contain goes below them.
-    std::stable_sort(track.spans.begin(), track.spans.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(track.spans, [&](std::size_t a, std::size_t b) {
       const Span &first = figure.spans[a], &second = figure.spans[b];
       return std::pair(first.begin, -first.end) < std::pair(second.begin, -second.end);
     });
@@ -41,10 +40,9 @@ std::vector<Track> tracks_of(const Figure& figure) {
       const Span& span = figure.spans[index];
       // Clocks may disagree by a rounding.
       const double begin = span.begin + 1e-9 * std::abs(span.begin);
-      const auto lane =
-          static_cast<std::size_t>(std::find_if(track.lanes.begin(), track.lanes.end(),
-                                                [&](double until) { return until <= begin; }) -
-                                   track.lanes.begin());
+      const auto lane = static_cast<std::size_t>(
+          std::ranges::find_if(track.lanes, [&](double until) { return until <= begin; }) -
+          track.lanes.begin());
       if (lane == track.lanes.size()) track.lanes.push_back(0.0);
       track.lanes[lane] = std::max(span.begin, span.end);
       track.lane_of.push_back(lane);
@@ -142,8 +140,7 @@ class SpanPainter {
 
  private:
   [[nodiscard]] std::size_t index_of(const Span& span) const {
-    return static_cast<std::size_t>(std::find(groups_.begin(), groups_.end(), span.group) -
-                                    groups_.begin());
+    return static_cast<std::size_t>(std::ranges::find(groups_, span.group) - groups_.begin());
   }
 
   Svg& svg_;

@@ -299,8 +299,7 @@ std::vector<std::size_t> order_of(const Figure& figure) {
   const auto rank = [&](std::size_t index) {
     return std::pair(figure.series[index].hidden, !is_roof(figure.series[index]));
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
   return order;
 }
 
@@ -310,8 +309,8 @@ void draw_all(Svg& svg, const Figure& figure, const std::vector<Entry>& looks, c
   std::size_t named = 0;
   for (const std::size_t i : order_of(figure)) {
     const Series& series = figure.series[i];
-    const auto points = std::count_if(series.points.begin(), series.points.end(),
-                                      [&](const Point& point) { return scales.take(point); });
+    const auto points = std::ranges::count_if(
+        series.points, [&](const Point& point) { return scales.take(point); });
     svg.open(series_group(figure, i, static_cast<std::size_t>(points),
                           is_roof(series) ? "roof-line" : "series"));
     draw_series(svg, series, looks[i], scales);

@@ -16,10 +16,6 @@ struct Flagged {
   Finding flag;
 };
 
-int gravity(const std::string& severity) {
-  return severity == "error" ? 0 : severity == "warning" ? 1 : 2;
-}
-
 std::vector<Flagged> all_flags(const SectionInput& input) {
   std::vector<Flagged> found;
   for (const RunView* run : shown_runs(input)) {
@@ -108,9 +104,7 @@ Section anomalies_section(const SectionInput& input) {
   std::vector<Notice> notices;
   if (auto unfinished = unfinished_notice(input.data)) notices.push_back(*std::move(unfinished));
   for (const auto& [meaning, of_it] : by_meaning) notices.push_back(notice_of(meaning, of_it));
-  std::stable_sort(notices.begin(), notices.end(), [](const Notice& a, const Notice& b) {
-    return gravity(a.severity) < gravity(b.severity);
-  });
+  std::ranges::stable_sort(notices, {}, [](const Notice& each) { return gravity(each.severity); });
   for (Notice& notice : notices) section.blocks.emplace_back(std::move(notice));
   if (!flagged.empty()) section.blocks.emplace_back(flags_table(input, flagged));
   if (section.blocks.empty() && !shown_runs(input).empty()) {

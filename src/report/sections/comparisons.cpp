@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -20,12 +21,12 @@ using Pair = std::pair<const RunView*, const RunView*>;  // the faster one first
 
 // For each work the fastest of all against the fastest of each other device, and the fastest of
 // each device against the others of that device.
-std::vector<Pair> pairs_of(const std::vector<const RunView*>& runs) {
+std::vector<Pair> pairs_of(const Runs& runs) {
   std::vector<Pair> pairs;
   for (const auto& alike : by_work(runs)) {
     const RunView* best = fastest_of(alike);
     if (best == nullptr || alike.size() < 2) continue;
-    std::map<Place, std::vector<const RunView*>> places;
+    std::map<Place, Runs> places;
     for (const RunView* run : alike) {
       if (run->seconds) places[place_of(*run)].push_back(run);
     }
@@ -50,7 +51,7 @@ void cut_pairs(std::vector<Pair>& pairs) {
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     turns.emplace_back(taken[pairs[i].first->run.work.model]++, i);
   }
-  std::sort(turns.begin(), turns.end());
+  std::ranges::sort(turns);
   turns.resize(std::min(turns.size(), kMostRows));
   std::set<std::size_t> kept;
   for (const auto& [turn, index] : turns) kept.insert(index);
@@ -65,6 +66,13 @@ std::string how_text(const Ratio& ratio) {
                          ? ratio.basis + " of different calls, with the noise of repeated runs"
                          : ratio.basis;
   return ratio.doubts.empty() ? text : fmt::format("{}; {}", text, ratio.doubts);
+}
+
+// The executor, and its machine where there are several.
+std::string who_ran(const Data& data, const Wording& wording, const RunView& run,
+                    const char* between) {
+  const std::string executor = wording.executor(run);
+  return data.machines().size() > 1 ? executor + between + data.machine_of(run).name : executor;
 }
 
 Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
@@ -84,11 +92,7 @@ Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
                     .meaning = "Median time of the second over that of the first, 99% interval"},
                    {.title = "verdict", .meaning = "Of the first: faster, slower, same, undecided"},
                    {.title = "measured"}};
-  const bool machines = input.data.machines().size() > 1;
-  const auto who = [&](const RunView& run) {
-    const std::string executor = wording.executor(run);
-    return machines ? fmt::format("{}, {}", executor, input.data.machine_of(run).name) : executor;
-  };
+  const auto who = [&](const RunView& run) { return who_ran(input.data, wording, run, ", "); };
   for (const Ratio& ratio : ratios) {
     const std::vector<RunId> runs = {ratio.of->run.id, ratio.than->run.id};
     std::vector<Cell> row = {words(wording.work(*ratio.of)),
@@ -97,9 +101,7 @@ Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
                              interval(ratio.speedup, ratio.low, ratio.high, runs),
                              words(std::string(name_of(ratio.verdict))),
                              words(how_text(ratio))};
-    if (!ratio.sound) {
-      row[3].notes.push_back(note_index(table, kRangeNote));
-    }
+    if (!ratio.sound) row[3] = noted(table, std::move(row[3]), kRangeNote);
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -129,8 +131,7 @@ std::vector<const Ratio*> widest(const Data& data, const std::vector<Ratio>& rat
       sorted.push_back(&ratio);
     }
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Ratio* a, const Ratio* b) { return a->speedup > b->speedup; });
+  std::ranges::stable_sort(sorted, std::greater{}, &Ratio::speedup);
   std::vector<const Ratio*> chosen;
   std::set<std::pair<std::string, std::string>> kinds;
   for (const Ratio* ratio : sorted) {
@@ -149,11 +150,7 @@ std::optional<Table> ledger_table(const Data& data, const Ratio& ratio, const Wo
   const auto fast = side_of(data, *ratio.of), slow = side_of(data, *ratio.than);
   if (!fast || !slow) return std::nullopt;
   const GapLedger ledger = gap_ledger(*fast, *slow);
-  const bool machines = data.machines().size() > 1;
-  const auto who = [&](const RunView& run) {
-    const std::string executor = wording.executor(run);
-    return machines ? fmt::format("{} on {}", executor, data.machine_of(run).name) : executor;
-  };
+  const auto who = [&](const RunView& run) { return who_ran(data, wording, run, " on "); };
   Table table;
   table.id = fmt::format("comparisons-gap-{}", number);
   table.title =
@@ -200,7 +197,7 @@ Sentence tally_sentence(const std::vector<Ratio>& ratios) {
 
 Section comparisons_section(const SectionInput& input) {
   Section section = titled("comparisons", "Comparisons");
-  std::vector<const RunView*> runs = newest_of(shown_runs(input));
+  Runs runs = newest_of(shown_runs(input));
   // Iterations that were watched tell nothing of speed.
   std::erase_if(runs, [](const RunView* run) { return run->run.command == "profile"; });
   const Wording wording(runs);

@@ -29,22 +29,20 @@ std::optional<double> sample_flops(const RunView& run) {
 
 // "With samples of 3x64x64, a training step of squeezenet1_1 takes … a sample, one of resnet50 …"
 Sentence range_sentence(const ImageShape& image, const std::vector<Cost>& costs) {
-  const auto less = [](const Cost& a, const Cost& b) { return a.flops < b.flops; };
-  const auto [least, most] = std::minmax_element(costs.begin(), costs.end(), less);
+  const auto [least, most] = std::ranges::minmax_element(costs, {}, &Cost::flops);
   if (least->same_network(*most)) return std::nullopt;
   Runs runs;
   for (const Cost& cost : costs) runs.push_back(cost.run);
   const Wording wording(runs);
-  Prose text;
-  text.say(fmt::format("With samples of {}, a training step of ", image.text()));
-  text.say(fmt::format("{} takes {} a sample", wording.work(*least->run),
+  return Prose()
+      .say(fmt::format("With samples of {}, a training step of ", image.text()))
+      .say(fmt::format("{} takes {} a sample", wording.work(*least->run),
                        rate_words(least->flops, "FLOP")),
-           {least->run->run.id});
-  text.say(", one of ");
-  text.say(fmt::format("{} {}", wording.work(*most->run), rate_words(most->flops, "FLOP")),
-           {most->run->run.id});
-  text.say(fmt::format(", {} times as many.", number_text(most->flops / least->flops)));
-  return text;
+           {least->run->run.id})
+      .say(", one of ")
+      .say(fmt::format("{} {}", wording.work(*most->run), rate_words(most->flops, "FLOP")),
+           {most->run->run.id})
+      .say(fmt::format(", {} times as many.", number_text(most->flops / least->flops)));
 }
 
 // A network is drawn once, however many settings of it were tried: where the steps of its plan are
@@ -57,24 +55,23 @@ std::pair<bool, bool> drawn_rather(const RunView& run) {
 
 Section complexity_section(const SectionInput& input) {
   Section section = titled("complexity", "Complexity of the networks");
-  const std::vector<const RunView*> runs = shown_runs(input);
+  const Runs runs = shown_runs(input);
   std::map<ImageShape, std::vector<Cost>> by_image;
-  std::vector<const RunView*> of_each_model;
+  Runs of_each_model;
   for (const RunView* run : runs) {
     const Work& work = run->run.work;
     if (const auto flops = sample_flops(*run)) {
       // What does not change the cost of the network is not told.
       const Cost cost{run, *flops};
       std::vector<Cost>& costs = by_image[work.image];
-      if (std::none_of(costs.begin(), costs.end(), [&](const Cost& known) {
+      if (std::ranges::none_of(costs, [&](const Cost& known) {
             return known.same_network(cost) && known.flops == cost.flops;
           })) {
         costs.push_back(cost);
       }
     }
-    const auto known =
-        std::find_if(of_each_model.begin(), of_each_model.end(),
-                     [&](const RunView* r) { return r->run.work.model == work.model; });
+    const auto known = std::ranges::find_if(
+        of_each_model, [&](const RunView* r) { return r->run.work.model == work.model; });
     if (known == of_each_model.end()) {
       of_each_model.push_back(run);
     } else if (drawn_rather(*run) >= drawn_rather(**known)) {

@@ -127,51 +127,51 @@ std::string libraries_text(const Json& fingerprint) {
   return joined(libraries, ", ");
 }
 
+using Telling = std::function<std::string(const Json& fingerprint)>;
+using Reader = std::string (*)(const Json& at, const char* key);
+
 struct Property {
   const char* name;
-  std::function<std::string(const Json&)> tell;
+  Telling tell;
 };
 
-std::string in_cpu(const Json& fingerprint, const char* key) {
-  return digits_at(object_at(fingerprint, "cpu"), key);
+// Properties that stand in the fingerprint as they are told: by itself, of the CPU, of the GPUs.
+Telling plain(Reader read, const char* key) {
+  return [=](const Json& fingerprint) { return read(fingerprint, key); };
+}
+Telling of_cpu(const char* key) {
+  return [=](const Json& fingerprint) { return digits_at(object_at(fingerprint, "cpu"), key); };
+}
+Telling of_each_gpu(Reader read, const char* key) {
+  return [=](const Json& fingerprint) {
+    return of_gpus(fingerprint, [=](const Json& gpu) { return read(gpu, key); });
+  };
 }
 
 std::vector<Property> properties() {
   return {
-      {"cores", [](const Json& f) { return in_cpu(f, "cores"); }},
-      {"logical processors", [](const Json& f) { return in_cpu(f, "processors"); }},
-      {"of them usable", [](const Json& f) { return in_cpu(f, "usable_processors"); }},
-      {"highest clock (MHz)", [](const Json& f) { return in_cpu(f, "max_mhz"); }},
+      {"cores", of_cpu("cores")},
+      {"logical processors", of_cpu("processors")},
+      {"of them usable", of_cpu("usable_processors")},
+      {"highest clock (MHz)", of_cpu("max_mhz")},
       {"vector units", extensions_text},
       {"caches", caches_text},
-      {"memory", [](const Json& f) { return memory_at(f, "memory_bytes"); }},
+      {"memory", plain(memory_at, "memory_bytes")},
       {"GPU", gpu_text},
-      {"GPU memory",
-       [](const Json& f) {
-         return of_gpus(f, [](const Json& gpu) { return memory_at(gpu, "memory_bytes"); });
-       }},
-      {"GPU multiprocessors",
-       [](const Json& f) {
-         return of_gpus(f, [](const Json& gpu) { return digits_at(gpu, "multiprocessors"); });
-       }},
-      {"GPU clock, at most (MHz)",
-       [](const Json& f) {
-         return of_gpus(f, [](const Json& gpu) { return digits_at(gpu, "max_mhz"); });
-       }},
-      {"compute capability",
-       [](const Json& f) {
-         return of_gpus(f, [](const Json& gpu) { return text_at(gpu, "compute_capability"); });
-       }},
-      {"GPU driver", [](const Json& f) { return text_at(f, "gpu_driver"); }},
-      {"operating system", [](const Json& f) { return text_at(f, "os"); }},
-      {"kernel", [](const Json& f) { return text_at(f, "kernel"); }},
+      {"GPU memory", of_each_gpu(memory_at, "memory_bytes")},
+      {"GPU multiprocessors", of_each_gpu(digits_at, "multiprocessors")},
+      {"GPU clock, at most (MHz)", of_each_gpu(digits_at, "max_mhz")},
+      {"compute capability", of_each_gpu(text_at, "compute_capability")},
+      {"GPU driver", plain(text_at, "gpu_driver")},
+      {"operating system", plain(text_at, "os")},
+      {"kernel", plain(text_at, "kernel")},
       {"virtualisation", hosting_text},
       {"limits", limits_text},
       {"governor", governor_text},
-      {"huge pages", [](const Json& f) { return text_at(f, "huge_pages"); }},
-      {"clock source", [](const Json& f) { return text_at(f, "clock_source"); }},
-      {"compiler", [](const Json& f) { return text_at(f, "compiler"); }},
-      {"compiler flags", [](const Json& f) { return text_at(f, "flags"); }},
+      {"huge pages", plain(text_at, "huge_pages")},
+      {"clock source", plain(text_at, "clock_source")},
+      {"compiler", plain(text_at, "compiler")},
+      {"compiler flags", plain(text_at, "flags")},
       {"Ridgeline", program_text},
       {"libraries", libraries_text},
   };
@@ -183,7 +183,6 @@ Table machines_table(const Data& data) {
   table.title = "Machines side by side";
   table.columns.push_back({.title = "property"});
   std::vector<Json> fingerprints;
-  std::vector<std::vector<std::string>> columns;
   for (const Machine& machine : data.machines()) {
     table.columns.push_back({.title = machine.name});
     Json parsed = Json::parse(machine.environment.fingerprint, nullptr, false);
@@ -214,8 +213,8 @@ Table machines_table(const Data& data) {
     });
   }
   add("runs", [&](std::size_t i) {
-    const auto count = std::count_if(data.runs().begin(), data.runs().end(),
-                                     [&](const RunView& run) { return run.machine == i; });
+    const auto count =
+        std::ranges::count_if(data.runs(), [&](const RunView& run) { return run.machine == i; });
     return count_text(count);
   });
   add("builds of the program", [&](std::size_t i) {
@@ -322,7 +321,7 @@ Section environments_section(const SectionInput& input) {
                                                "no roofs. 'ridgeline env --measure' measures them.",
                                                list_text(unmeasured))}}});
   }
-  std::vector<const RunView*> all;
+  Runs all;
   for (const RunView& run : data.runs()) all.push_back(&run);
   add_exhibit(section, data, table_named("ceilings"), "environments-ceilings", all);
   Figure roofs = bare_roofline(data);

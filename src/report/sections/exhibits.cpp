@@ -43,11 +43,11 @@ std::string id_text(const std::string& text) {
 }
 
 void add_exhibit(Section& section, const Data& data, const study::Exhibit& exhibit,
-                 const std::string& id, const std::vector<const RunView*>& runs) {
+                 const std::string& id, const Runs& runs) {
   const ExhibitInput input{.data = data, .id = id, .title = exhibit.title, .runs = runs};
   const auto make = [&](const auto& kinds) {
-    const auto kind = std::find_if(kinds.begin(), kinds.end(),
-                                   [&](const auto& each) { return each.name == exhibit.name; });
+    const auto kind =
+        std::ranges::find_if(kinds, [&](const auto& each) { return each.name == exhibit.name; });
     ensure(kind != kinds.end(), "there is no {} '{}'", exhibit.figure ? "figure" : "table",
            exhibit.name);
     for (auto& made : kind->make(input)) section.blocks.emplace_back(std::move(made));
@@ -59,15 +59,14 @@ void add_exhibit(Section& section, const Data& data, const study::Exhibit& exhib
   }
 }
 
-std::vector<const RunView*> shown_runs(const SectionInput& input) {
-  std::vector<const RunView*> runs;
+Runs shown_runs(const SectionInput& input) {
+  Runs runs;
   for (const StudyView* study : input.studies) {
     runs.insert(runs.end(), study->runs.begin(), study->runs.end());
   }
-  const std::vector<const RunView*> others = input.data.other_runs();
+  const Runs others = input.data.other_runs();
   runs.insert(runs.end(), others.begin(), others.end());
-  std::sort(runs.begin(), runs.end(),
-            [](const RunView* a, const RunView* b) { return a->run.id < b->run.id; });
+  std::ranges::sort(runs, [](const RunView* a, const RunView* b) { return a->run.id < b->run.id; });
   return runs;
 }
 

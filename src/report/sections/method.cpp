@@ -18,15 +18,14 @@ namespace {
 struct Spread {
   std::vector<double> values;
 
-  Spread(const std::vector<const RunView*>& runs, const std::string& name) {
+  Spread(const Runs& runs, const std::string& name) {
     for (const RunView* run : runs) {
-      const auto found = run->run.numbers.find(name);
-      if (found != run->run.numbers.end()) values.push_back(found->second);
+      if (const auto value = number_of(*run, name)) values.push_back(*value);
     }
   }
   [[nodiscard]] bool empty() const { return values.empty(); }
-  [[nodiscard]] double least() const { return *std::min_element(values.begin(), values.end()); }
-  [[nodiscard]] double most() const { return *std::max_element(values.begin(), values.end()); }
+  [[nodiscard]] double least() const { return *std::ranges::min_element(values); }
+  [[nodiscard]] double most() const { return *std::ranges::max_element(values); }
   // "19", "19 to 120"
   [[nodiscard]] std::string text() const {
     return least() == most() ? plain_text(least())
@@ -37,7 +36,7 @@ struct Spread {
 struct Words {
   std::map<std::string, std::size_t> counts;
 
-  Words(const std::vector<const RunView*>& runs, const std::string& name) {
+  Words(const Runs& runs, const std::string& name) {
     for (const RunView* run : runs) {
       const auto found = run->run.notes.find(name);
       if (found != run->run.notes.end()) ++counts[found->second];
@@ -52,7 +51,7 @@ struct Words {
   }
 };
 
-Sentence iterations_sentence(const std::vector<const RunView*>& runs) {
+Sentence iterations_sentence(const Runs& runs) {
   std::int64_t iterations = 0;
   std::size_t sampled = 0;
   for (const RunView* run : runs) {
@@ -61,30 +60,28 @@ Sentence iterations_sentence(const std::vector<const RunView*>& runs) {
     ++sampled;
   }
   if (sampled == 0) return std::nullopt;
-  Prose text;
-  text.say(fmt::format(
+  return Prose().say(fmt::format(
       "{} iterations in {} are behind the times of this report; none was dropped. The clock "
       "starts on an idle device and stops when the device has been waited for.",
       count_text(iterations), count_words(sampled, "run")));
-  return text;
 }
 
-Sentence queued_sentence(const std::vector<const RunView*>& runs) {
-  std::vector<const RunView*> queued;
+Sentence queued_sentence(const Runs& runs) {
+  Runs queued;
   for (const RunView* run : runs) {
     if (run->run.numbers.contains("queued_seconds")) queued.push_back(run);
   }
   if (queued.empty()) return std::nullopt;
-  Prose text;
-  text.say("Samples a second of ");
-  text.say(count_words(queued.size(), "run"), ids_of(queued));
-  text.say(
-      " on graphics processors are those of iterations that follow each other in the device's "
-      "queue, as in training; ratios and iteration times are of iterations that are waited for.");
-  return text;
+  return Prose()
+      .say("Samples a second of ")
+      .say(count_words(queued.size(), "run"), ids_of(queued))
+      .say(
+          " on graphics processors are those of iterations that follow each other in the device's "
+          "queue, as in training; ratios and iteration times are of iterations that are waited "
+          "for.");
 }
 
-Sentence warmup_sentence(const std::vector<const RunView*>& runs) {
+Sentence warmup_sentence(const Runs& runs) {
   const Spread warmup(runs, "warmup_iterations");
   if (warmup.empty()) return std::nullopt;
   Prose text;
@@ -93,7 +90,7 @@ Sentence warmup_sentence(const std::vector<const RunView*>& runs) {
       "first iteration are told apart and are no samples.",
       warmup.text()));
   const Words steadiness(runs, "steadiness"), stopping(runs, "stopping");
-  std::vector<const RunView*> unsteady;
+  Runs unsteady;
   for (const RunView* run : runs) {
     const auto found = run->run.notes.find("steadiness");
     if (found != run->run.notes.end() && found->second != "steady") unsteady.push_back(run);
@@ -109,7 +106,7 @@ Sentence warmup_sentence(const std::vector<const RunView*>& runs) {
   return text;
 }
 
-Sentence turns_sentence(const std::vector<const RunView*>& runs) {
+Sentence turns_sentence(const Runs& runs) {
   std::map<std::string, std::size_t> calls;
   for (const RunView* run : runs) {
     if (!run->run.group.empty() && run->run.command != "train") ++calls[run->run.group];
@@ -121,17 +118,14 @@ Sentence turns_sentence(const std::vector<const RunView*>& runs) {
     ++shared;
   }
   if (shared == 0) return std::nullopt;
-  Prose text;
-  text.say(fmt::format(
+  return Prose().say(fmt::format(
       "In {}, {} took turns of a few iterations in random order (interleaved blocks), so that a "
       "machine that slows down for a while meets all of them.",
       count_words(shared, "call"), count_words(together, "run")));
-  return text;
 }
 
 Sentence interval_sentence() {
-  Prose text;
-  text.say(fmt::format(
+  return Prose().say(fmt::format(
       "Times are medians. Intervals in brackets hold the true value with 95% confidence, by a "
       "bootstrap of {} replicates over blocks or, where samples are few, by their ranks; and with "
       "99% where two runs are compared. Faster and slower mean that the interval lies on one side "
@@ -139,7 +133,6 @@ Sentence interval_sentence() {
       "Samples too few for an interval decide only where every one of one run takes less than half "
       "of the time of any of the other.",
       count_text(kReplicates), limit_text(VerdictOptions{}.margin)));
-  return text;
 }
 
 Sentence ceilings_sentence(const Data& data) {
@@ -152,8 +145,7 @@ Sentence ceilings_sentence(const Data& data) {
     }
   }
   if (count == 0) return std::nullopt;
-  Prose text;
-  text.say(fmt::format(
+  return Prose().say(fmt::format(
       "Roofs are measured, not taken from data sheets: {}{}. Of each the best repeat "
       "counts. FLOPs and bytes are those of the plan's steps; efficiency is the least time that "
       "the roofs allow over the measured one, and a point more than {} above its roof is reported "
@@ -161,10 +153,9 @@ Sentence ceilings_sentence(const Data& data) {
       count_words(count, "ceiling"),
       days.empty() ? "" : " of " + list_text({days.begin(), days.end()}),
       limit_text(kRoofTolerance)));
-  return text;
 }
 
-Sentence overhead_sentence(const std::vector<const RunView*>& runs) {
+Sentence overhead_sentence(const Runs& runs) {
   const Spread telemetry(runs, "telemetry_overhead_share"), rate(runs, "telemetry_rate_hz"),
       recording(runs, "recording_overhead_share"), profiling(runs, "profiling_overhead_share");
   std::vector<std::string> parts;
@@ -182,27 +173,23 @@ Sentence overhead_sentence(const std::vector<const RunView*>& runs) {
         percent_text(profiling.most())));
   }
   if (parts.empty()) return std::nullopt;
-  Prose text;
-  text.say("What measuring itself cost: " + list_text(parts) + ".");
-  return text;
+  return Prose().say("What measuring itself cost: " + list_text(parts) + ".");
 }
 
 Sentence units_sentence() {
-  Prose text;
-  text.say(
+  return Prose().say(
       "One multiply-add is two FLOPs; training FLOPs are counted op by op, forward and backward. "
       "kB, MB and GB are powers of ten, KiB, MiB and GiB powers of two; intensity is FLOP/byte. "
       "What was not measured is n/a, never 0. Runs are compared only when they did the same work: "
       "all that the store keeps of it is equal, from the network and its options to data, batch, "
       "precision, optimizer, learning rate and epochs.");
-  return text;
 }
 
 }  // namespace
 
 Section method_section(const SectionInput& input) {
   Section section = titled("method", "Method");
-  const std::vector<const RunView*> runs = shown_runs(input);
+  const Runs runs = shown_runs(input);
   if (runs.empty()) return section;
   const auto add = [&](const std::vector<Sentence>& sentences) {
     if (const auto text = paragraph_of(sentences)) section.blocks.emplace_back(*text);

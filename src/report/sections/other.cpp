@@ -57,7 +57,7 @@ std::vector<Chapter> chapters() {
 Section other_section(const SectionInput& input) {
   Section section = titled("other", "Measurements outside of studies");
   for (const Chapter& chapter : chapters()) {
-    std::vector<const RunView*> runs;
+    Runs runs;
     for (const RunView* run : input.data.other_runs()) {
       if (chapter.holds(*run)) runs.push_back(run);
     }

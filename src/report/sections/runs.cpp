@@ -92,19 +92,14 @@ Section runs_section(const SectionInput& input) {
     table.rows.push_back(std::move(row));
   }
   for (const RunRecord& run : data.unfinished()) {
-    const auto machine =
-        std::find_if(data.machines().begin(), data.machines().end(), [&](const Machine& each) {
-          return std::find(each.keys.begin(), each.keys.end(), run.environment) != each.keys.end();
-        });
-    std::vector<Cell> row =
-        row_of(run, machine == data.machines().end() ? "unknown machine" : machine->name);
-    if (!run.error.empty()) row[7].notes.push_back(note_index(table, run.error));
+    const Machine* machine = data.find_machine(run.environment);
+    std::vector<Cell> row = row_of(run, machine == nullptr ? "unknown machine" : machine->name);
+    if (!run.error.empty()) row[7] = noted(table, std::move(row[7]), run.error);
     table.rows.push_back(std::move(row));
   }
-  std::stable_sort(table.rows.begin(), table.rows.end(),
-                   [](const std::vector<Cell>& a, const std::vector<Cell>& b) {
-                     return *a[0].value < *b[0].value;
-                   });
+  std::ranges::stable_sort(table.rows, [](const std::vector<Cell>& a, const std::vector<Cell>& b) {
+    return *a[0].value < *b[0].value;
+  });
   if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
   return section;
 }

@@ -32,7 +32,7 @@ struct SectionInput {
 
 // Runs that the report speaks of outside of the list of runs: those of the studies shown, and those
 // of no study.
-[[nodiscard]] std::vector<const RunView*> shown_runs(const SectionInput& input);
+[[nodiscard]] Runs shown_runs(const SectionInput& input);
 
 [[nodiscard]] Section titled(std::string id, std::string title);
 // What a study's file would ask for, under its own title.
@@ -41,7 +41,7 @@ struct SectionInput {
 
 // The exhibit's tables or figures as blocks. Names without a maker are defects.
 void add_exhibit(Section& section, const Data& data, const study::Exhibit& exhibit,
-                 const std::string& id, const std::vector<const RunView*>& runs);
+                 const std::string& id, const Runs& runs);
 
 // Letters, digits and hyphens: "mnist_cnn b64" becomes "mnist-cnn-b64".
 [[nodiscard]] std::string id_text(const std::string& text);

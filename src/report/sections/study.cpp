@@ -12,15 +12,6 @@
 namespace ridgeline::report {
 namespace {
 
-const Machine* machine_of(const Data& data, const std::string& environment) {
-  for (const Machine& machine : data.machines()) {
-    if (std::find(machine.keys.begin(), machine.keys.end(), environment) != machine.keys.end()) {
-      return &machine;
-    }
-  }
-  return nullptr;
-}
-
 std::vector<const StudyItemRecord*> items_of(const StudyView& study, const StudyRecord& record,
                                              ItemStatus status) {
   std::vector<const StudyItemRecord*> found;
@@ -36,7 +27,7 @@ std::string title_of(const StudyItemRecord& item) {
 
 // "On desk, 14 of 18 pieces of work were done at scale small, in 12 min 03 s."
 Prose done_sentence(const Data& data, const StudyView& study, const StudyRecord& record) {
-  const Machine* machine = machine_of(data, record.environment);
+  const Machine* machine = data.find_machine(record.environment);
   std::size_t all = 0;
   double seconds = 0.0;
   std::vector<RunId> runs;
@@ -79,7 +70,7 @@ std::map<std::string, std::vector<std::string>> by_reason(const StudyView& study
     if (item.status != status || reason.empty()) continue;
     std::vector<std::string>& titles = found[reason];
     const std::string title = name_of(item);
-    if (std::find(titles.begin(), titles.end(), title) == titles.end()) titles.push_back(title);
+    if (!has(titles, title)) titles.push_back(title);
   }
   return found;
 }
@@ -108,10 +99,10 @@ void add_notices(Section& section, const StudyView& study) {
       [&](const StudyItemRecord& item) { return part_of(study, item); });
 }
 
-std::vector<const RunView*> runs_of(const StudyView& study, const std::vector<std::string>& parts) {
-  std::vector<const RunView*> runs;
+Runs runs_of(const StudyView& study, const std::vector<std::string>& parts) {
+  Runs runs;
   for (const RunView* run : study.runs) {
-    if (parts.empty() || std::find(parts.begin(), parts.end(), run->part) != parts.end()) {
+    if (parts.empty() || has(parts, run->part)) {
       runs.push_back(run);
     }
   }

@@ -11,7 +11,7 @@
 namespace ridgeline::report {
 namespace {
 
-Sentence contents_sentence(const SectionInput& input, const std::vector<const RunView*>& runs) {
+Sentence contents_sentence(const SectionInput& input, const Runs& runs) {
   std::set<std::size_t> machines;
   std::int64_t iterations = 0;
   for (const RunView* run : runs) {
@@ -51,12 +51,10 @@ Sentence hypotheses_sentence(const std::vector<Section>& rest) {
     not_confirmed += judgement.verdict == "not confirmed" ? 1 : 0;
   });
   if (all == 0) return std::nullopt;
-  Prose text;
-  text.say(fmt::format("Of {}, {} confirmed, {} not confirmed and {} undecided.",
-                       count_words(all, "hypothesis", "hypotheses"),
-                       confirmed == 1 ? "one is" : fmt::format("{} are", confirmed), not_confirmed,
-                       all - confirmed - not_confirmed));
-  return text;
+  return Prose().say(fmt::format("Of {}, {} confirmed, {} not confirmed and {} undecided.",
+                                 count_words(all, "hypothesis", "hypotheses"),
+                                 confirmed == 1 ? "one is" : fmt::format("{} are", confirmed),
+                                 not_confirmed, all - confirmed - not_confirmed));
 }
 
 Sentence left_out_sentence(const SectionInput& input) {
@@ -75,9 +73,8 @@ Sentence left_out_sentence(const SectionInput& input) {
     parts.push_back(count_words(substituted, "piece", "pieces") + " done with substituted data");
   }
   if (parts.empty()) return std::nullopt;
-  Prose text;
-  text.say(sentence_case(list_text(parts)) + "; the studies name each of them with its reason.");
-  return text;
+  return Prose().say(sentence_case(list_text(parts)) +
+                     "; the studies name each of them with its reason.");
 }
 
 Sentence flags_sentence(const std::vector<Section>& rest) {
@@ -88,7 +85,7 @@ Sentence flags_sentence(const std::vector<Section>& rest) {
       const auto* notice = std::get_if<Notice>(&block);
       if (notice == nullptr) continue;
       std::vector<std::string>& names = notice->severity == "error" ? errors : warnings;
-      if (std::find(names.begin(), names.end(), notice->name) == names.end()) {
+      if (!has(names, notice->name)) {
         names.push_back(notice->name);
       }
     }
@@ -128,7 +125,7 @@ std::optional<Table> hypotheses_table(const SectionInput& input, const std::vect
 
 Section summary_section(const SectionInput& input, const std::vector<Section>& rest) {
   Section section = titled("summary", "Summary");
-  const std::vector<const RunView*> runs = shown_runs(input);
+  const Runs runs = shown_runs(input);
   if (runs.empty()) {
     section.blocks.emplace_back(
         Paragraph{{{.text = "The store holds no complete runs: there is nothing to report yet."}}});
