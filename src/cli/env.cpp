@@ -202,7 +202,6 @@ void add_env(Parser& program, Action& action) {
   command->add_option("--device", options->device, "Measure this one: cpu, cuda:0; default: all")
       ->needs(measure);
   command->add_option("--store", options->store, "The file that keeps the ceilings")
-      ->capture_default_str()
       ->needs(measure);
   command->add_option("--env-label", options->label, "Your name for this environment")
       ->needs(measure);

@@ -192,13 +192,10 @@ void add_verify(Parser& program, Action& action) {
   Parser* command =
       program.add_subcommand("verify", "Compare two backends layer by layer, gradient by gradient");
   add_run_options(*command, options->run, "The backend to verify");
-  command->add_option("--against", options->against, "The backend to hold it against")
-      ->capture_default_str();
-  command->add_option("--steps", options->steps, "Training steps")->capture_default_str();
-  command
-      ->add_option("--tolerance", options->tolerance,
-                   "Largest error, relative to the largest element of a value [by precision]")
-      ->type_name("ERROR");
+  command->add_option("--against", options->against, "The backend to hold it against");
+  command->add_option("--steps", options->steps, "Training steps");
+  command->add_option("--tolerance ERROR", options->tolerance,
+                      "Largest error, relative to the largest element of a value [by precision]");
   command->add_flag(
       "--accumulate", options->accumulate,
       "Let errors travel: compute each value from the backend's own, not the other's");
