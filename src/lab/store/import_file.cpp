@@ -228,18 +228,9 @@ RunContents take_run(const Place& place, const std::string& environment, std::in
   RunRecord& run = contents.run;
   run.status = RunStatus::complete;
   run.command = "import";
-  std::vector<std::string_view> known = {"work",
-                                         "executor",
-                                         "numbers",
-                                         "notes",
-                                         row_table<Sample>,
-                                         row_table<StepTime>,
-                                         row_table<Reading>,
-                                         row_table<MemoryEntry>,
-                                         row_table<Finding>,
-                                         row_table<EpochRecord>,
-                                         row_table<LiveEntry>,
-                                         row_table<TimelineEntry>};
+  std::vector<std::string_view> known = {"work", "executor", "numbers", "notes"};
+  visit_tables(contents,
+               [&]<typename Row>(const std::vector<Row>&) { known.push_back(row_table<Row>); });
   // Descriptions of networks are for stores alone.
   visit_own_fields(run, [&](std::string_view name, const auto&) {
     if (name != "network") known.push_back(name);
@@ -255,14 +246,7 @@ RunContents take_run(const Place& place, const std::string& environment, std::in
   take_map(place, "numbers", run.numbers);
   take_map(place, "notes", run.notes);
   format == 1 ? take_old_identity(place, run) : take_identity(place, run);
-  take_list(place, contents.samples);
-  take_list(place, contents.steps);
-  take_list(place, contents.readings);
-  take_list(place, contents.memory);
-  take_list(place, contents.findings);
-  take_list(place, contents.epochs);
-  take_list(place, contents.live);
-  take_list(place, contents.timeline);
+  visit_tables(contents, [&](auto& rows) { take_list(place, rows); });
   return contents;
 }
 
