@@ -31,12 +31,6 @@ std::string joules_text(double joules) {
                         : fmt::format("{:.2f} uJ", joules * 1e6);
 }
 
-std::optional<double> number_of(const Measured& measured, const char* name) {
-  const auto found = measured.ending.details.numbers.find(name);
-  if (found == measured.ending.details.numbers.end()) return std::nullopt;
-  return found->second;
-}
-
 std::string note_of(const Measured& measured, const char* name) {
   const auto found = measured.ending.details.notes.find(name);
   return found == measured.ending.details.notes.end() ? std::string() : found->second;
@@ -321,6 +315,12 @@ std::string header_text(const std::vector<Row>& rows, const BenchReport& report)
 std::string executor_text(const Executor& executor) {
   const std::string options = options_text(executor);
   return options.empty() ? executor.backend : fmt::format("{} ({})", executor.backend, options);
+}
+
+std::optional<double> number_of(const Measured& measured, const char* name) {
+  const auto found = measured.ending.details.numbers.find(name);
+  if (found == measured.ending.details.numbers.end()) return std::nullopt;
+  return found->second;
 }
 
 std::optional<double> memory_of(const Measured& measured) {

@@ -56,8 +56,8 @@ int run_list(const DataOptions& options) {
     const std::string place = made ? "" : place_of(known.name), base = base_of(known.name);
     list.push_back({{"name", known.name},
                     {"description", known.description},
-                    {"path", place.empty() ? Json(nullptr) : Json(place)},
-                    {"published_at", base.empty() ? Json(nullptr) : Json(base)}});
+                    {"path", text_or_null(place)},
+                    {"published_at", text_or_null(base)}});
     table.add_row({std::string(known.name), std::string(known.description),
                    made ? "made" : (place.empty() ? "no" : place), base});
   }

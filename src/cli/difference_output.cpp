@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/parser.h"
@@ -110,9 +111,6 @@ std::string difference_text(const StepDifference& difference) {
 }
 
 Json difference_json(const StepDifference& difference) {
-  const auto or_null = [](const std::optional<double>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
   Json rows = Json::array();
   for (const DifferenceRow& row : difference.rows) {
     rows.push_back({{"kind", name_of(row.kind)},

@@ -20,11 +20,8 @@
 namespace ridgeline::cli {
 namespace {
 
-std::string hosting_text(const HostState& host) {
-  std::string text;
-  const auto line = [&](const char* name, const std::string& value) {
-    text += fmt::format("{:<16}{}\n", name, value.empty() ? "n/a" : value);
-  };
+template <typename Line>
+void add_hosting(const HostState& host, const Line& line) {
   line("cgroup limits",
        fmt::format("{} processors, {} of memory",
                    host.cpu_limit ? fmt::format("{:.2f}", *host.cpu_limit) : "all",
@@ -36,7 +33,6 @@ std::string hosting_text(const HostState& host) {
   line("huge pages", host.huge_pages);
   line("clock source", host.clock_source);
   line("gpu driver", host.gpu_driver);
-  return text;
 }
 
 std::string environment_text(const Environment& env) {
@@ -60,7 +56,7 @@ std::string environment_text(const Environment& env) {
   }
   line("memory", fmt::format("{}, {} available", bytes_text(env.memory_bytes),
                              bytes_text(env.available_bytes)));
-  text += hosting_text(env.hosting);
+  add_hosting(env.hosting, line);
   for (std::size_t i = 0; i < env.gpus.size(); ++i) {
     const GpuInfo& gpu = env.gpus[i];
     line(fmt::format("cuda:{}", i),

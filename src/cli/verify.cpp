@@ -129,10 +129,9 @@ std::string verify_json(const VerifyResult& result, const VerifyConfig& config) 
 std::string verify_csv(const VerifyResult& result) {
   std::string text = "name,layer,phase,shape,kernel,against_kernel,max_relative,rms_relative\n";
   for (const VerifiedValue& value : result.values) {
-    text += fmt::format("{},{},{},{},{},{},{},{}\n", csv_cell(value.name), csv_cell(value.layer),
-                        name_of(value.phase), value.shape.text(), csv_cell(value.tested_kernel),
-                        csv_cell(value.other_kernel), value.worst.max_relative,
-                        value.worst.rms_relative);
+    text += csv_line(value.name, value.layer, name_of(value.phase), value.shape.text(),
+                     value.tested_kernel, value.other_kernel, value.worst.max_relative,
+                     value.worst.rms_relative);
   }
   return text;
 }
