@@ -269,7 +269,7 @@ class TorchPeer(Peer):
         self.torch, self.work, self.options = torch, work, options
         self.kind = peer[len("torch-"):]
         self.device = torch.device(device or ("cuda:0" if self.kind == "cuda" else self.kind))
-        self.graph, self.graph_loss, self.position = None, None, 0
+        self.graph, self.graph_loss = None, None
         self.compiles = "compile" in options or "cuda-graph" in options
         self.set_precision()
         if self.kind == "cuda":  # nothing of earlier work counts
@@ -849,12 +849,10 @@ class CpuLoops(Host):
                 second[k] = beta2 * second[k] + (1 - beta2) * gradient * gradient
                 w[k] -= rate / correction1 * first[k] / (math.sqrt(second[k] / correction2) + epsilon)
 
-        self.normalise, self.conv_forward, self.conv_backward_data = normalise, conv_forward, conv_backward_data
-        self.conv_backward_weights, self.pool_forward, self.pool_backward = conv_backward_weights, pool_forward, pool_backward
-        self.dense_forward, self.dense_backward_data = dense_forward, dense_backward_data
-        self.dense_backward_weights, self.loss = dense_backward_weights, loss
-        self.activation_forward, self.activation_backward = activation_forward, activation_backward
-        self.sgd, self.adam = sgd, adam
+        for loop in (normalise, conv_forward, conv_backward_data, conv_backward_weights, pool_forward, pool_backward,
+                     dense_forward, dense_backward_data, dense_backward_weights, activation_forward,
+                     activation_backward, loss, sgd, adam):
+            setattr(self, loop.__name__, loop)
 
     def array(self, values):
         return self.np.array(values)

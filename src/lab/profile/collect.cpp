@@ -211,15 +211,14 @@ class Collection {
 
   void add(Activity activity, std::string name, std::string track, double begin, double end,
            std::int64_t iteration, std::int64_t step) {
-    ProfileEvent event;
-    event.activity = activity;
-    event.name = std::move(name);
-    event.track = std::move(track);
-    event.begin = begin;
-    event.end = end;
-    event.iteration = iteration;
-    event.step = step;
-    collected_.profile.events.push_back(std::move(event));
+    collected_.profile.events.push_back({.activity = activity,
+                                         .name = std::move(name),
+                                         .track = std::move(track),
+                                         .begin = begin,
+                                         .end = end,
+                                         .iteration = iteration,
+                                         .step = step,
+                                         .bytes = std::nullopt});
   }
 
   void watch_host() {
