@@ -91,7 +91,7 @@ void add_bench(Parser& program, Action& action) {
   Parser* command = program.add_subcommand(
       "bench", "Measure training steps and inferences over models, backends, batches, ...");
   const auto list = [&](const char* name, std::string& value, const std::string& meaning) {
-    return command->add_option(name, value, meaning)->type_name("LIST");
+    command->add_option(fmt::format("{} LIST", name), value, meaning);
   };
   list("MODEL,--model", axes.models, "Models, see 'ridgeline models'");
   list("--backend", axes.backends,
@@ -102,17 +102,10 @@ void add_bench(Parser& program, Action& action) {
   list("--batch", axes.batches, "Samples in a step; full: all of the data");
   list("--image", axes.images, "Sizes of images: 224, 224x224 or, synthetic, 3x224x224");
   list("--samples", axes.samples, "Sizes of the data set, with --loader or --batch full");
-  add_plan_options(*command, work.run);
-  command->add_option("--data", work.data.data, "synthetic, or data as 'train' takes it");
-  command->add_option("--normalize", work.data.normalize,
-                      "unit, mnist or MEAN,DEVIATION, as in 'train'");
-  command->add_flag("--loader", work.loader,
-                    "Every iteration gets its batch through the loader, as in training; without "
-                    "it one batch lies on the device");
-  command->add_option("--workers", work.workers,
-                      "Threads that decode images; 0: one for each usable processor");
-  add_optimizer_options(*command, work.optimizer);
-  command->get_option("--optimizer")->type_name("LIST");
+  add_work_options(*command, work,
+                   "Every iteration gets its batch through the loader, as in training; without it "
+                   "one batch lies on the device",
+                   "--optimizer LIST");
   command->add_flag("--inference", work.inference,
                     "Inference with batch norms folded: latency at batch 1, and other batches");
   command->add_option("--warmup N", request.warmup, "Iterations before measuring [until steady]");

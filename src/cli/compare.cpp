@@ -117,16 +117,16 @@ void add_compare(Parser& program, Action& action) {
                       "Instead: each run of one call ('last', or first letters of its uuid) "
                       "against the first of the same work");
   command->add_option("--store", options->store, "The store to read");
-  command->add_option("--margin", options->verdict.margin,
-                      "Differences up to this share do not matter");
-  command->add_option("--alpha", options->verdict.alpha,
-                      "The interval misses the true ratio in this share of comparisons");
+  Option* margin = command->add_option("--margin", options->verdict.margin,
+                                       "Differences up to this share do not matter");
+  Option* alpha =
+      command->add_option("--alpha", options->verdict.alpha,
+                          "The interval misses the true ratio in this share of comparisons");
   Option* ops = command->add_flag(
       "--ops", options->ops,
       "Instead of a verdict: where the difference lies, op by op, from the times of single steps");
-  add_difference_options(*command, options->difference);
-  for (const char* name : {"--by", "--top"}) command->get_option(name)->needs(ops);
-  for (const char* name : {"--margin", "--alpha"}) command->get_option(name)->excludes(ops);
+  add_difference_options(*command, options->difference, ops);
+  for (Option* option : {margin, alpha}) option->excludes(ops);
   command->add_flag("--force", options->force, "Compare unlike work too, marked as such");
   command->add_flag("--json", options->json, "One JSON document on standard output");
   command->footer(

@@ -257,13 +257,7 @@ void add_data(Parser& program, Action& action) {
       "Examples:\n"
       "  ridgeline data pack photos/ photos.pack --size 224x224\n"
       "  ridgeline data pack photos/ photos.pack --jpeg");
-  command->callback([command, &action] {
-    if (command->subcommand_given()) return;
-    action = [command] {
-      print(command->help());
-      return 0;
-    };
-  });
+  help_without_subcommand(*command, action);
   command->footer(
       "Examples:\n"
       "  ridgeline data list\n"

@@ -59,13 +59,15 @@ std::string below_zero_text(const StepDifference& difference) {
 
 }  // namespace
 
-void add_difference_options(Parser& command, DifferenceArguments& arguments) {
-  command.add_option(
-      "--by", arguments.by,
-      "Rows of the difference: step (the smallest groups of steps that do the same on "
-      "both sides), op (kinds of ops) or layer");
-  command.add_option("--top N", arguments.top,
-                     "Rows of the difference; the others become one [all]");
+void add_difference_options(Parser& command, DifferenceArguments& arguments, const Option* with) {
+  command
+      .add_option("--by", arguments.by,
+                  "Rows of the difference: step (the smallest groups of steps that do the same on "
+                  "both sides), op (kinds of ops) or layer")
+      ->needs(with);
+  command
+      .add_option("--top N", arguments.top, "Rows of the difference; the others become one [all]")
+      ->needs(with);
 }
 
 DifferenceOptions difference_options(const DifferenceArguments& arguments, bool force) {

@@ -77,18 +77,14 @@ std::string environment_text(const Environment& env) {
 // Each sensor with what it reads now, or null and the reason.
 nlohmann::ordered_json sensors_json(const SensorState& state) {
   auto rows = nlohmann::ordered_json::array();
-  for (const Reading& reading : state.readings) {
-    rows.push_back({{"device", reading.device},
-                    {"sensor", reading.sensor},
-                    {"value", reading.value},
-                    {"reason", nullptr}});
-  }
-  for (const MissingSensor& sensor : state.missing) {
+  const auto add = [&](const auto& sensor, std::optional<double> value, const std::string& reason) {
     rows.push_back({{"device", sensor.device},
                     {"sensor", sensor.sensor},
-                    {"value", nullptr},
-                    {"reason", sensor.reason}});
-  }
+                    {"value", or_null(value)},
+                    {"reason", text_or_null(reason)}});
+  };
+  for (const Reading& reading : state.readings) add(reading, reading.value, "");
+  for (const MissingSensor& sensor : state.missing) add(sensor, std::nullopt, sensor.reason);
   return rows;
 }
 

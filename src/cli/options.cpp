@@ -1,10 +1,22 @@
 #include "cli/options.h"
 
 #include "base/error.h"
+#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/parser.h"
 
 namespace ridgeline::cli {
+
+void help_without_subcommand(Parser& command, Action& action) {
+  command.callback([&command, &action] {
+    if (command.subcommand_given()) return;
+    action = [&command] {
+      print(command.help());
+      return 0;
+    };
+  });
+}
 
 void add_output_options(Parser& command, OutputOptions& options, const char* csv_meaning) {
   command.add_flag("--json", options.json, "Print one JSON document, messages on standard error");
@@ -49,8 +61,20 @@ void add_plan_options(Parser& command, RunOptions& options) {
   command.add_flag("--explain", options.explain, "The same, and why other kernels were refused");
 }
 
-void add_optimizer_options(Parser& command, OptimizerOptions& options) {
-  command.add_option("--optimizer", options.name, "sgd, adam or adamw");
+void add_work_options(Parser& command, BenchWork& work, const char* loader_meaning,
+                      const char* optimizer_names) {
+  add_plan_options(command, work.run);
+  command.add_option("--data", work.data.data, "synthetic, or data as 'train' takes it");
+  command.add_option("--normalize", work.data.normalize,
+                     "unit, mnist or MEAN,DEVIATION, as in 'train'");
+  command.add_flag("--loader", work.loader, loader_meaning);
+  command.add_option("--workers", work.workers,
+                     "Threads that decode images; 0: one for each usable processor");
+  add_optimizer_options(command, work.optimizer, optimizer_names);
+}
+
+void add_optimizer_options(Parser& command, OptimizerOptions& options, const char* names) {
+  command.add_option(names, options.name, "sgd, adam or adamw");
   command.add_option("--lr RATE", options.learning_rate,
                      "Learning rate [sgd: 0.01, adam and adamw: 0.001]");
   command.add_option("--momentum NUMBER", options.momentum, "Momentum of sgd [0.9]");

@@ -70,10 +70,6 @@ std::string out_of_range(const std::string& text) {
 
 }  // namespace
 
-Option* Option::type_name(const std::string& name) {
-  option_->type_name(name);
-  return this;
-}
 Option* Option::required() {
   option_->required();
   return this;
@@ -165,13 +161,6 @@ void Parser::version(const std::string& text) { app_->set_version_flag("--versio
 void Parser::footer(const std::string& text) { app_->footer(text); }
 void Parser::callback(std::function<void()> function) { app_->callback(std::move(function)); }
 
-// CLI11's own search ends the program when memory runs out in it.
-Option* Parser::get_option(const std::string& name) {
-  for (CLI::Option* option : app_->get_options()) {
-    if (option->check_name(name)) return keep(option);
-  }
-  fail("there is no option {}", name);
-}
 bool Parser::subcommand_given() const { return !app_->get_subcommands().empty(); }
 std::string Parser::help() const { return app_->help(program_ ? "" : "ridgeline"); }
 

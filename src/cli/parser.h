@@ -20,7 +20,6 @@ class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
 
-  Option* type_name(const std::string& name);  // of its value, in the help
   Option* required();
   Option* expected(int values);
   Option* delimiter(char between);  // "a,b" are two values
@@ -56,7 +55,6 @@ class Parser {
   void footer(const std::string& text);           // below the help
   void callback(std::function<void()> function);  // when the command was given
 
-  [[nodiscard]] Option* get_option(const std::string& name);  // one that was added
   [[nodiscard]] bool subcommand_given() const;
   [[nodiscard]] std::string help() const;
   void hide();  // not in the help

@@ -113,15 +113,8 @@ void add_profile(Parser& program, Action& action) {
       "--against RUN", request.against,
       "Also the difference to a stored run, op by op: a number, 'last', backend=NAME");
   command->add_flag("--memory", options->memory, "Also what lives in memory, step by step");
-  add_plan_options(*command, work.run);
-  command->add_option("--data", work.data.data, "synthetic, or data as 'train' takes it");
-  command->add_option("--normalize", work.data.normalize,
-                      "unit, mnist or MEAN,DEVIATION, as in 'train'");
-  command->add_flag("--loader", work.loader,
-                    "Every iteration gets its batch through the loader, as in training");
-  command->add_option("--workers", work.workers,
-                      "Threads that decode images; 0: one for each usable processor");
-  add_optimizer_options(*command, work.optimizer);
+  add_work_options(*command, work,
+                   "Every iteration gets its batch through the loader, as in training");
   command->add_flag("--inference", work.inference, "Inference with batch norms folded");
   command->add_flag("--counters", request.counters,
                     "Count instructions, cycles and cache misses, where the system permits it");

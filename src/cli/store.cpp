@@ -267,13 +267,7 @@ void add_store(Parser& program, Action& action) {
 
   add("columns", "Tables, columns, units and registered names", run_columns)
       ->footer("Example:\n  ridgeline store columns --json");
-  command->callback([command, &action] {
-    if (command->subcommand_given()) return;
-    action = [command] {
-      print(command->help());
-      return 0;
-    };
-  });
+  help_without_subcommand(*command, action);
   command->footer(
       "Examples:\n"
       "  ridgeline store list\n"

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
@@ -32,10 +33,8 @@ struct StudyOptions {
 std::vector<std::string> parts_of(const std::vector<std::string>& given) {
   std::vector<std::string> parts;
   for (const std::string& list : given) {
-    for (std::size_t begin = 0; begin <= list.size();) {
-      const std::size_t end = std::min(list.find(',', begin), list.size());
-      if (end > begin) parts.push_back(list.substr(begin, end - begin));
-      begin = end + 1;
+    for (const std::string_view part : pieces_of(list, ",")) {
+      if (!part.empty()) parts.emplace_back(part);
     }
   }
   return parts;
