@@ -488,6 +488,21 @@ class TorchPeer(Peer):
 
 # ---- NumPy and CuPy: mlp -----------------------------------------------------------------------------------------------
 
+def array_activation(xp, kind):
+    """The value at z, and the slope there, which may use the value a."""
+    leak, sigmoid = xp.float32(LEAKY_SLOPE), lambda z: 1 / (1 + xp.exp(-z))
+
+    def silu_slope(z, a):
+        s = sigmoid(z)
+        return s * (1 + z * (1 - s))
+
+    return {"relu": (lambda z: xp.maximum(z, 0), lambda z, a: z > 0),
+            "relu6": (lambda z: xp.clip(z, 0, 6), lambda z, a: (z > 0) & (z < 6)),
+            "leaky_relu": (lambda z: xp.where(z > 0, z, z * leak), lambda z, a: xp.where(z > 0, xp.float32(1), leak)),
+            "sigmoid": (sigmoid, lambda z, a: a * (1 - a)), "tanh": (xp.tanh, lambda z, a: 1 - a * a),
+            "silu": (lambda z: z * sigmoid(z), silu_slope)}[kind]
+
+
 class ArrayPeer(Peer):
     """Dense layers by matrix products and whole-array arithmetic; the same text serves both libraries."""
     compiles = False
@@ -503,7 +518,7 @@ class ArrayPeer(Peer):
         self.xp = xp = cupy if self.cuda else numpy
         self.work = work
         layers = layers_of(work)
-        self.activation = work.settings["activation"]
+        self.activate, self.slope = array_activation(xp, work.settings["activation"])
         self.names = [layer[1] for layer in layers if layer[0] == "linear"]
         check_weights(arrays.weights, parameter_shapes(layers))
         self.initial = {name: xp.asarray(arrays.weights[name], dtype=xp.float32) for name in parameter_shapes(layers)}
@@ -527,34 +542,6 @@ class ArrayPeer(Peer):
         images, labels = self.batch(index)
         self.images = self.xp.asarray(images.reshape(self.work.batch, -1))
         self.labels = self.xp.asarray(labels)
-
-    def activate(self, z):
-        xp, kind = self.xp, self.activation
-        if kind == "relu":
-            return xp.maximum(z, 0)
-        if kind == "relu6":
-            return xp.clip(z, 0, 6)
-        if kind == "leaky_relu":
-            return xp.where(z > 0, z, z * xp.float32(LEAKY_SLOPE))
-        if kind == "tanh":
-            return xp.tanh(z)
-        sigmoid = 1 / (1 + xp.exp(-z))
-        return sigmoid if kind == "sigmoid" else z * sigmoid
-
-    def slope(self, z, a):
-        xp, kind = self.xp, self.activation
-        if kind == "relu":
-            return z > 0
-        if kind == "relu6":
-            return (z > 0) & (z < 6)
-        if kind == "leaky_relu":
-            return xp.where(z > 0, xp.float32(1), xp.float32(LEAKY_SLOPE))
-        if kind == "tanh":
-            return 1 - a * a
-        if kind == "sigmoid":
-            return a * (1 - a)
-        sigmoid = 1 / (1 + xp.exp(-z))
-        return sigmoid * (1 + z * (1 - sigmoid))
 
     def forward(self):
         xp = self.xp

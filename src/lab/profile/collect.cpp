@@ -255,6 +255,13 @@ class Collection {
     }
   }
 
+  void watch_iterations() {
+    step_.run(options_.iterations, [&](const Iteration& iteration) {
+      add_host_events(iteration);
+      return counted_on();
+    });
+  }
+
   void watch_device() {
     DeviceProfilerOrReason made = make_device_profiler(*session_, plan_);
     if (made.profiler != nullptr) {
@@ -267,20 +274,14 @@ class Collection {
     }
     if (made.profiler == nullptr) {
       miss("activity of the device", made.reason + "; each step is timed by events instead");
-      step_.run(options_.iterations, [&](const Iteration& iteration) {
-        add_host_events(iteration);
-        return counted_on();
-      });
+      watch_iterations();
       stepwise_ = measure_steps(*session_, plan_).seconds;
       return;
     }
     try {
       // Launches are recorded anew, for the profiler.
       step_.run(2, [](const Iteration&) { return true; });
-      step_.run(options_.iterations, [&](const Iteration& iteration) {
-        add_host_events(iteration);
-        return counted_on();
-      });
+      watch_iterations();
     } catch (...) {
       try {
         add_device_events(made.profiler->stop());
