@@ -4,6 +4,7 @@
 // where nlohmann's dump() alone would throw.
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace ridgeline {
@@ -18,6 +19,16 @@ template <typename Json>
 template <typename Json>
 [[nodiscard]] std::string json_document(const Json& json) {
   return json_text(json, 2) + '\n';
+}
+
+// What is not known is null.
+template <typename Value>
+[[nodiscard]] nlohmann::ordered_json or_null(const std::optional<Value>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+// The same where an empty text means that nothing is known.
+[[nodiscard]] inline nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
 }
 
 }  // namespace ridgeline

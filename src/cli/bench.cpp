@@ -91,71 +91,45 @@ void add_bench(Parser& program, Action& action) {
   Parser* command = program.add_subcommand(
       "bench", "Measure training steps and inferences over models, backends, batches, ...");
   const auto list = [&](const char* name, std::string& value, const std::string& meaning) {
-    return command->add_option(name, value, meaning)->type_name("LIST");
+    command->add_option(fmt::format("{} LIST", name), value, meaning);
   };
   list("MODEL,--model", axes.models, "Models, see 'ridgeline models'");
   list("--backend", axes.backends,
        "Providers, see 'ridgeline backends', auto, or peers such as torch-cpu; auto@cuda:0 for one "
        "on a device of its own [cpu: native, cuda: auto]");
   list("--device", axes.devices, "cpu, cuda:0 for the first graphics processor [the backend's]");
-  list("--precision", axes.precisions, "fp32, tf32, bf16, fp16; the cpu computes in fp32")
-      ->capture_default_str();
-  list("--batch", axes.batches, "Samples in a step; full: all of the data")->capture_default_str();
+  list("--precision", axes.precisions, "fp32, tf32, bf16, fp16; the cpu computes in fp32");
+  list("--batch", axes.batches, "Samples in a step; full: all of the data");
   list("--image", axes.images, "Sizes of images: 224, 224x224 or, synthetic, 3x224x224");
   list("--samples", axes.samples, "Sizes of the data set, with --loader or --batch full");
-  add_plan_options(*command, work.run);
-  command->add_option("--data", work.data.data, "synthetic, or data as 'train' takes it")
-      ->capture_default_str();
-  command
-      ->add_option("--normalize", work.data.normalize,
-                   "unit, mnist or MEAN,DEVIATION, as in 'train'")
-      ->capture_default_str();
-  command->add_flag("--loader", work.loader,
-                    "Every iteration gets its batch through the loader, as in training; without "
-                    "it one batch lies on the device");
-  command
-      ->add_option("--workers", work.workers,
-                   "Threads that decode images; 0: one for each usable processor")
-      ->capture_default_str();
-  add_optimizer_options(*command, work.optimizer);
-  command->get_option("--optimizer")->type_name("LIST");
+  add_work_options(*command, work,
+                   "Every iteration gets its batch through the loader, as in training; without it "
+                   "one batch lies on the device",
+                   "--optimizer LIST");
   command->add_flag("--inference", work.inference,
                     "Inference with batch norms folded: latency at batch 1, and other batches");
-  command->add_option("--warmup", request.warmup, "Iterations before measuring [until steady]")
-      ->type_name("N");
-  command
-      ->add_option("--iterations", request.iterations,
-                   "Measured iterations [until the interval is narrow or time is up]")
-      ->type_name("N");
-  command
-      ->add_option("--precision-target", request.precision_percent,
-                   "The 95% interval is narrow when it reaches no further from the median, percent")
-      ->capture_default_str();
-  command
-      ->add_option("--max-seconds", request.max_seconds,
-                   "Time is up for a configuration after so much measuring")
-      ->capture_default_str();
-  command
-      ->add_option("--processes", request.processes,
-                   "Repeat all of it in so many processes, one after another")
-      ->capture_default_str();
+  command->add_option("--warmup N", request.warmup, "Iterations before measuring [until steady]");
+  command->add_option("--iterations N", request.iterations,
+                      "Measured iterations [until the interval is narrow or time is up]");
+  command->add_option(
+      "--precision-target", request.precision_percent,
+      "The 95% interval is narrow when it reaches no further from the median, percent");
+  command->add_option("--max-seconds", request.max_seconds,
+                      "Time is up for a configuration after so much measuring");
+  command->add_option("--processes", request.processes,
+                      "Repeat all of it in so many processes, one after another");
   command->add_option("--as-process", options->as_process)->hidden();
-  command
-      ->add_option("--telemetry", request.telemetry_hz, "Readings of sensors in a second; 0: none")
-      ->capture_default_str();
+  command->add_option("--telemetry", request.telemetry_hz,
+                      "Readings of sensors in a second; 0: none");
   command->add_flag("--split,!--no-split", request.split,
                     "A few iterations with forward, backward and optimizer apart [on]");
-  command
-      ->add_option("--peer-timeout", work.peer_seconds,
-                   "Seconds after which a silent peer counts as hung")
-      ->capture_default_str();
+  command->add_option("--peer-timeout", work.peer_seconds,
+                      "Seconds after which a silent peer counts as hung");
   command->add_flag("--per-step", options->per_step,
                     "Also print the time of every step of the plan");
-  command
-      ->add_option("--tensorboard", request.tensorboard,
-                   "Write event files for TensorBoard into folders in this one, one for each "
-                   "configuration")
-      ->type_name("DIR");
+  command->add_option("--tensorboard DIR", request.tensorboard,
+                      "Write event files for TensorBoard into folders in this one, one for each "
+                      "configuration");
   add_store_options(*command, request.store);
   add_output_options(*command, options->output, "Write one row for each measured step");
   command->footer(

@@ -17,20 +17,9 @@ Json ms_json(const std::optional<double>& seconds) {
   return seconds ? Json(*seconds * 1e3) : Json(nullptr);
 }
 
-Json number_json(const Measured& measured, const char* name) {
-  const auto found = measured.ending.details.numbers.find(name);
-  return found == measured.ending.details.numbers.end() ? Json(nullptr) : Json(found->second);
-}
-
 // Bytes and FLOPs are whole numbers.
 Json whole_json(const std::optional<double>& number) {
   return number ? Json(static_cast<std::int64_t>(*number)) : Json(nullptr);
-}
-
-std::optional<double> number_of(const Measured& measured, const char* name) {
-  const auto found = measured.ending.details.numbers.find(name);
-  if (found == measured.ending.details.numbers.end()) return std::nullopt;
-  return found->second;
 }
 
 Json steps_json(const Measured& measured) {
@@ -89,10 +78,9 @@ Json result_json(const Measured& measured, const std::string& run, bool per_step
   add("optimizer_ms", ms_json(summary.optimizer_seconds));
   add("training_flops", whole_json(number_of(measured, "training_flops")));
   add("forward_flops", whole_json(number_of(measured, "forward_flops")));
-  add("energy_joules_per_sample", number_json(measured, "energy_joules_per_sample"));
-  const std::optional<double> sum = number_of(measured, "step_sum_seconds");
-  add("step_sum_ms", ms_json(sum));
-  add("step_sum_share", number_json(measured, "step_sum_share"));
+  add("energy_joules_per_sample", or_null(number_of(measured, "energy_joules_per_sample")));
+  add("step_sum_ms", ms_json(number_of(measured, "step_sum_seconds")));
+  add("step_sum_share", or_null(number_of(measured, "step_sum_share")));
   Json shares = Json::object();
   for (const auto& [provider, share] : provider_shares(details.steps)) shares[provider] = share;
   add("provider_shares", std::move(shares));
@@ -137,11 +125,9 @@ std::string bench_json(const BenchReport& report, bool per_step) {
   Json document = {{"results", std::move(results)},
                    {"failed", std::move(failed)},
                    {"left_out", std::move(left_out)},
-                   {"store", report.store.empty() ? Json(nullptr) : Json(report.store)},
-                   {"telemetry_overhead_share",
-                    report.telemetry_share ? Json(*report.telemetry_share) : Json(nullptr)},
-                   {"recording_overhead_share",
-                    report.recording_share ? Json(*report.recording_share) : Json(nullptr)}};
+                   {"store", text_or_null(report.store)},
+                   {"telemetry_overhead_share", or_null(report.telemetry_share)},
+                   {"recording_overhead_share", or_null(report.recording_share)}};
   return json_document(document);
 }
 

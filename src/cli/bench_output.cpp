@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/store_figures.h"
 #include "lab/memory_ledger.h"
 #include "lab/store/identity_fields.h"
 
@@ -31,12 +32,6 @@ std::string joules_text(double joules) {
                         : fmt::format("{:.2f} uJ", joules * 1e6);
 }
 
-std::optional<double> number_of(const Measured& measured, const char* name) {
-  const auto found = measured.ending.details.numbers.find(name);
-  if (found == measured.ending.details.numbers.end()) return std::nullopt;
-  return found->second;
-}
-
 std::string note_of(const Measured& measured, const char* name) {
   const auto found = measured.ending.details.notes.find(name);
   return found == measured.ending.details.notes.end() ? std::string() : found->second;
@@ -53,31 +48,27 @@ std::string row_name(const Measured& measured) {
 struct Column {
   std::string title;
   char alignment;
-  std::string (*cell)(const Work& work, const Executor& executor);
+  std::string (*cell)(const Subject& subject);
   bool always;
 };
 
 const std::vector<Column>& subject_columns() {
   static const std::vector<Column> columns = {
-      {"model", 'l', [](const Work& work, const Executor&) { return work.model; }, true},
-      {"settings", 'l', [](const Work& work, const Executor&) { return settings_text(work); },
-       false},
-      {"image", 'l', [](const Work& work, const Executor&) { return work.image.text(); }, true},
+      {"model", 'l', [](const Subject& of) { return of.work.model; }, true},
+      {"settings", 'l', [](const Subject& of) { return settings_text(of.work); }, false},
+      {"image", 'l', [](const Subject& of) { return of.work.image.text(); }, true},
       {"data", 'l',
-       [](const Work& work, const Executor&) {
+       [](const Subject& of) {
          // One batch that lies on the device is no size of a data set.
-         if (!work.loader) return work.data;
-         return fmt::format("{} of {}", count_text(work.data_samples), work.data);
+         if (!of.work.loader) return of.work.data;
+         return fmt::format("{} of {}", count_text(of.work.data_samples), of.work.data);
        },
        false},
-      {"batch", 'r',
-       [](const Work& work, const Executor&) { return fmt::format("{}", work.batch); }, true},
-      {"precision", 'l', [](const Work& work, const Executor&) { return work.precision; }, true},
-      {"optimizer", 'l', [](const Work& work, const Executor&) { return optimizer_text(work); },
-       false},
-      {"backend", 'l',
-       [](const Work&, const Executor& executor) { return executor_text(executor); }, true},
-      {"device", 'l', [](const Work&, const Executor& executor) { return executor.device; }, false},
+      {"batch", 'r', [](const Subject& of) { return fmt::format("{}", of.work.batch); }, true},
+      {"precision", 'l', [](const Subject& of) { return of.work.precision; }, true},
+      {"optimizer", 'l', [](const Subject& of) { return optimizer_text(of.work); }, false},
+      {"backend", 'l', [](const Subject& of) { return executor_text(of.executor); }, true},
+      {"device", 'l', [](const Subject& of) { return of.executor.device; }, false},
   };
   return columns;
 }
@@ -114,9 +105,7 @@ std::string table_text(const std::vector<Row>& rows) {
   std::vector<const Column*> columns;
   for (const Column& column : subject_columns()) {
     std::set<std::string> values;
-    for (const Row& row : rows) {
-      values.insert(column.cell(row.measured->subject.work, row.measured->subject.executor));
-    }
+    for (const Row& row : rows) values.insert(column.cell(row.measured->subject));
     if (!column.always && values.size() < 2) continue;
     columns.push_back(&column);
     header.push_back(column.title);
@@ -153,9 +142,7 @@ std::string table_text(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const MeasuredSummary& summary = row.summary;
     std::vector<std::string> cells;
-    for (const Column* subject : columns) {
-      cells.push_back(subject->cell(row.measured->subject.work, row.measured->subject.executor));
-    }
+    for (const Column* subject : columns) cells.push_back(subject->cell(row.measured->subject));
     cells.push_back(ms(summary.interval.median));
     cells.push_back(fmt::format("{} to {}", ms(summary.interval.low), ms(summary.interval.high)));
     if (inference) {
@@ -211,21 +198,12 @@ std::string before_text(const std::vector<Row>& rows) {
 std::string per_step_text(const Measured& measured) {
   double total = 0.0;
   for (const StepTime& step : measured.ending.details.steps) total += step.seconds;
-  TextTable table({"#", "phase", "layer", "ops", "kernel", "time", "share", "GFLOP/s", "GB/s"},
-                  "rllllrrrr");
-  for (const StepTime& step : measured.ending.details.steps) {
-    const auto bytes = static_cast<double>(step.bytes_read + step.bytes_written);
-    table.add_row({fmt::format("{}", step.index), step.phase, step.layer, step.ops, step.kernel,
-                   duration_text(step.seconds),
-                   fmt::format("{:.1f}%", 100.0 * step.seconds / total),
-                   fmt::format("{:.2f}", static_cast<double>(step.flops) / step.seconds / 1e9),
-                   fmt::format("{:.2f}", bytes / step.seconds / 1e9)});
-  }
   std::string sum = fmt::format("sum {}", duration_text(total));
   if (const auto share = number_of(measured, "step_sum_share")) {
     sum += fmt::format(", {:.1f}% of whole iterations in the same minute", 100.0 * *share);
   }
-  return fmt::format("\nsteps of {} (in place; {})\n{}", row_name(measured), sum, table.text());
+  return fmt::format("\nsteps of {} (in place; {})\n{}", row_name(measured), sum,
+                     steps_table(measured.ending.details.steps, total));
 }
 
 std::string findings_text(const std::vector<Row>& rows) {
@@ -321,6 +299,12 @@ std::string header_text(const std::vector<Row>& rows, const BenchReport& report)
 std::string executor_text(const Executor& executor) {
   const std::string options = options_text(executor);
   return options.empty() ? executor.backend : fmt::format("{} ({})", executor.backend, options);
+}
+
+std::optional<double> number_of(const Measured& measured, const char* name) {
+  const auto found = measured.ending.details.numbers.find(name);
+  if (found == measured.ending.details.numbers.end()) return std::nullopt;
+  return found->second;
 }
 
 std::optional<double> memory_of(const Measured& measured) {

@@ -16,6 +16,8 @@ namespace ridgeline::cli {
 
 // "torch-cpu (channels_last)"
 [[nodiscard]] std::string executor_text(const Executor& executor);
+// Of the run's numbers; nothing: it has none of that name.
+[[nodiscard]] std::optional<double> number_of(const Measured& measured, const char* name);
 // What the device must hold for it: planned where we plan, measured of peers; nothing: unknown.
 [[nodiscard]] std::optional<double> memory_of(const Measured& measured);
 // All of a run: of its samples, its sensors, its plan.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 
 namespace ridgeline::cli {
@@ -40,8 +41,6 @@ std::string spread_text(const Ceiling& ceiling) {
   return fmt::format("{:+.1f}% {:+.1f}%", 100.0 * (ceiling.low / ceiling.value - 1.0),
                      100.0 * (ceiling.high / ceiling.value - 1.0));
 }
-
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 }  // namespace
 

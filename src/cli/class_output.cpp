@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/output.h"
 
@@ -9,8 +10,6 @@ namespace ridgeline::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 // "3 cat", or "3".
 std::string label_text(std::span<const std::string> names, std::int64_t label) {

@@ -11,6 +11,9 @@ class Parser;
 
 using Action = std::function<int()>;
 
+// A command of commands alone prints its help.
+void help_without_subcommand(Parser& command, Action& action);
+
 void add_train(Parser& program, Action& action);
 void add_eval(Parser& program, Action& action);
 void add_infer(Parser& program, Action& action);

@@ -110,29 +110,23 @@ void add_compare(Parser& program, Action& action) {
   auto options = std::make_shared<CompareOptions>();
   Parser* command =
       program.add_subcommand("compare", "Two stored runs: is B faster than A, and why");
-  command
-      ->add_option("run", options->runs,
-                   "A and B: a number, first letters of a uuid, 'last', 'last~1', or conditions "
-                   "for the newest that fits, 'backend=native,label=before'")
-      ->take_all();
+  command->add_option("run", options->runs,
+                      "A and B: a number, first letters of a uuid, 'last', 'last~1', or conditions "
+                      "for the newest that fits, 'backend=native,label=before'");
   command->add_option("--all", options->call,
                       "Instead: each run of one call ('last', or first letters of its uuid) "
                       "against the first of the same work");
-  command->add_option("--store", options->store, "The store to read")->capture_default_str();
-  command
-      ->add_option("--margin", options->verdict.margin,
-                   "Differences up to this share do not matter")
-      ->capture_default_str();
-  command
-      ->add_option("--alpha", options->verdict.alpha,
-                   "The interval misses the true ratio in this share of comparisons")
-      ->capture_default_str();
+  command->add_option("--store", options->store, "The store to read");
+  Option* margin = command->add_option("--margin", options->verdict.margin,
+                                       "Differences up to this share do not matter");
+  Option* alpha =
+      command->add_option("--alpha", options->verdict.alpha,
+                          "The interval misses the true ratio in this share of comparisons");
   Option* ops = command->add_flag(
       "--ops", options->ops,
       "Instead of a verdict: where the difference lies, op by op, from the times of single steps");
-  add_difference_options(*command, options->difference);
-  for (const char* name : {"--by", "--top"}) command->get_option(name)->needs(ops);
-  for (const char* name : {"--margin", "--alpha"}) command->get_option(name)->excludes(ops);
+  add_difference_options(*command, options->difference, ops);
+  for (Option* option : {margin, alpha}) option->excludes(ops);
   command->add_flag("--force", options->force, "Compare unlike work too, marked as such");
   command->add_flag("--json", options->json, "One JSON document on standard output");
   command->footer(

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
+#include "lab/store/field_json.h"
 #include "lab/store/identity_fields.h"
 
 namespace ridgeline::cli {
@@ -87,8 +88,6 @@ std::string findings_text(const char* name, const std::vector<Finding>& findings
   return text;
 }
 
-Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
 Json run_json(const RunComparison& comparison, const RunRecord& run, bool first) {
   const Comparison& result = comparison.pair.result;
   Json json = {{"run", run.id}, {"uuid", run.uuid}, {"label", run.label}};
@@ -113,10 +112,8 @@ Json findings_json(const RunComparison& comparison) {
   Json rows = Json::array();
   const auto add = [&](const RunRecord& run, const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
-      rows.push_back({{"run", run.id},
-                      {"name", finding.name},
-                      {"severity", finding.severity},
-                      {"evidence", finding.evidence}});
+      rows.push_back({{"run", run.id}});
+      rows.back().update(fields_json(finding));
     }
   };
   add(comparison.a, comparison.findings_a);
@@ -148,8 +145,8 @@ Json json_of(const RunComparison& comparison, const VerdictOptions& options) {
           {"per_sample", comparison.pair.per_sample},
           {"paired", result.paired},
           {"deviation_within", result.within},
-          {"deviation_between_processes", optional_json(result.between_processes)},
-          {"deviation_between_runs", optional_json(result.between_runs)},
+          {"deviation_between_processes", or_null(result.between_processes)},
+          {"deviation_between_runs", or_null(result.between_runs)},
           {"repetitions", comparison.pair.floor ? Json(comparison.pair.floor->runs) : Json()},
           {"gap", {{"ratio", comparison.gap.ratio}, {"factors", std::move(factors)}}},
           {"warnings", comparison.warnings},

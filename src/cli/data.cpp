@@ -56,8 +56,8 @@ int run_list(const DataOptions& options) {
     const std::string place = made ? "" : place_of(known.name), base = base_of(known.name);
     list.push_back({{"name", known.name},
                     {"description", known.description},
-                    {"path", place.empty() ? Json(nullptr) : Json(place)},
-                    {"published_at", base.empty() ? Json(nullptr) : Json(base)}});
+                    {"path", text_or_null(place)},
+                    {"published_at", text_or_null(base)}});
     table.add_row({std::string(known.name), std::string(known.description),
                    made ? "made" : (place.empty() ? "no" : place), base});
   }
@@ -229,9 +229,9 @@ void add_data(Parser& program, Action& action) {
 
   Parser* get = add("get", "Fetch a dataset, check it and unpack it", run_get);
   get->add_option("NAME", options->path, "mnist, fashion-mnist, cifar10, ...")->required();
-  get->add_option("--from", options->from, "Another address of the same files")->type_name("URL");
-  get->add_option("--into", options->into, "Folder below which it is put [$RIDGELINE_DATA or data]")
-      ->type_name("FOLDER");
+  get->add_option("--from URL", options->from, "Another address of the same files");
+  get->add_option("--into FOLDER", options->into,
+                  "Folder below which it is put [$RIDGELINE_DATA or data]");
   get->footer(
       "An interrupted download goes on where it ended.\n"
       "Examples:\n"
@@ -240,34 +240,24 @@ void add_data(Parser& program, Action& action) {
 
   Parser* check = add("check", "Decode all images and look for problems", run_check);
   check->add_option("PATH", options->path, "A folder with images, or a pack")->required();
-  check->add_option("--threads", options->threads, "Threads; 0: one for each usable processor")
-      ->capture_default_str();
+  check->add_option("--threads", options->threads, "Threads; 0: one for each usable processor");
   check->footer(
       "The exit code is 1 when there are problems.\nExample:\n  ridgeline data check photos/");
 
   Parser* pack = add("pack", "Write a dataset into one file", run_pack);
   pack->add_option("DATA", options->path, "Data as 'train' takes it")->required();
   pack->add_option("OUT", options->out, "The pack, for example photos.pack")->required();
-  pack->add_option("--size", options->size,
-                   "Size of the decoded images [photographs: 224x224, others: their own]")
-      ->type_name("HxW");
+  pack->add_option("--size HxW", options->size,
+                   "Size of the decoded images [photographs: 224x224, others: their own]");
   pack->add_flag("--jpeg", options->jpeg, "Keep the files as they are instead of decoding them");
   pack->add_flag("--skip-broken", options->skip_broken, "Leave out images that do not decode");
-  pack->add_option("--classes", options->classes, "Classes of data that does not tell them")
-      ->capture_default_str();
-  pack->add_option("--threads", options->threads, "Threads; 0: one for each usable processor")
-      ->capture_default_str();
+  pack->add_option("--classes", options->classes, "Classes of data that does not tell them");
+  pack->add_option("--threads", options->threads, "Threads; 0: one for each usable processor");
   pack->footer(
       "Examples:\n"
       "  ridgeline data pack photos/ photos.pack --size 224x224\n"
       "  ridgeline data pack photos/ photos.pack --jpeg");
-  command->callback([command, &action] {
-    if (command->subcommand_given()) return;
-    action = [command] {
-      print(command->help());
-      return 0;
-    };
-  });
+  help_without_subcommand(*command, action);
   command->footer(
       "Examples:\n"
       "  ridgeline data list\n"

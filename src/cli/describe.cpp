@@ -213,50 +213,32 @@ void add_describe(Parser& program, Action& action) {
   RunOptions& run = options->run;
   command->add_option("MODEL,--model", run.model,
                       "Model, see 'ridgeline models'; or a weight file, whose tensors are listed");
-  command->add_option("--set", run.settings, "Set an option of the model, repeatable")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->take_all();
+  command->add_option("--set NAME=VALUE", run.settings, "Set an option of the model, repeatable")
+      ->expected(1);
   command->add_option("--backend", run.backend,
                       "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
   add_device_options(*command, run);
-  command->add_option("--batch", options->batches, "Samples in a step; several with commas")
-      ->capture_default_str()
-      ->type_name("N,...");
-  command->add_option("--image", options->image, "Size of the images [the model's own]")
-      ->type_name("CxHxW");
-  command->add_option("--classes", run.classes, "Classes [the model's own]")->type_name("N");
-  command->add_option("--optimizer", options->optimizer.name, "sgd, adam or adamw")
-      ->capture_default_str();
-  command->add_option("--momentum", options->optimizer.momentum, "Momentum of sgd [0.9]")
-      ->type_name("NUMBER");
+  command->add_option("--batch N,...", options->batches, "Samples in a step; several with commas");
+  command->add_option("--image CxHxW", options->image, "Size of the images [the model's own]");
+  command->add_option("--classes N", run.classes, "Classes [the model's own]");
+  command->add_option("--optimizer", options->optimizer.name, "sgd, adam or adamw");
+  command->add_option("--momentum NUMBER", options->optimizer.momentum, "Momentum of sgd [0.9]");
   command->add_flag("--nesterov", options->optimizer.nesterov, "Nesterov's momentum for sgd");
-  command
-      ->add_option("--weight-decay", options->optimizer.weight_decay,
-                   "Weight decay [sgd and adam: 0, adamw: 0.01]")
-      ->type_name("DECAY");
-  command
-      ->add_option("--memory", options->memory,
-                   "Memory that the largest batch may take [what is free]")
-      ->type_name("8GiB");
-  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor")
-      ->capture_default_str();
-  command->add_option("--freeze", run.freeze, "Parameters that are not trained, repeatable")
-      ->type_name("PATTERN")
-      ->expected(1)
-      ->take_all();
+  command->add_option("--weight-decay DECAY", options->optimizer.weight_decay,
+                      "Weight decay [sgd and adam: 0, adamw: 0.01]");
+  command->add_option("--memory 8GiB", options->memory,
+                      "Memory that the largest batch may take [what is free]");
+  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor");
+  command->add_option("--freeze PATTERN", run.freeze, "Parameters that are not trained, repeatable")
+      ->expected(1);
   command->add_flag("--recompute", run.recompute,
                     "Compute outputs of batch norms again instead of keeping them");
-  command->add_option("--no-pass", run.disabled_passes, "Switch a pass of planning off")
-      ->type_name("NAME")
-      ->expected(1)
-      ->take_all();
+  command->add_option("--no-pass NAME", run.disabled_passes, "Switch a pass of planning off")
+      ->expected(1);
   command->add_flag("--per-layer", options->per_layer, "Also a table of the layers");
-  command->add_option("--draw", options->draw, "Draw the network as SVG")->type_name("FILE");
-  command
-      ->add_option("--draw-view", options->draw_view,
-                   "network, or step: every op of a training step")
-      ->capture_default_str();
+  command->add_option("--draw FILE", options->draw, "Draw the network as SVG");
+  command->add_option("--draw-view", options->draw_view,
+                      "network, or step: every op of a training step");
   add_output_options(*command, options->output, "Write the table of the layers");
   command->footer(
       "Examples:\n"

@@ -19,8 +19,6 @@ std::string ratio_text(std::optional<double> ratio) {
   return ratio ? fmt::format("{:.2f}", *ratio) : std::string("n/a");
 }
 
-Json or_null(const auto& optional) { return optional ? Json(*optional) : Json(nullptr); }
-
 // The memory categories as the ledger names them, in its order.
 struct Category {
   Role role;
@@ -251,12 +249,9 @@ std::string layers_csv(const Description& d) {
       "bytes,intensity\n";
   for (const LayerComplexity& layer : d.layers) {
     const Cost total = layer.total();
-    const std::optional<double> ratio = intensity(total);
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_cell(layer.layer), csv_cell(layer.ops),
-                    layer.output.text(), layer.parameters, layer.forward.macs, layer.forward.flops,
-                    layer.backward.flops, layer.optimizer.flops, bytes_of(total),
-                    ratio ? fmt::format("{}", *ratio) : std::string());
+    text += csv_line(layer.layer, layer.ops, layer.output.text(), layer.parameters,
+                     layer.forward.macs, layer.forward.flops, layer.backward.flops,
+                     layer.optimizer.flops, bytes_of(total), intensity(total));
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/parser.h"
@@ -58,14 +59,15 @@ std::string below_zero_text(const StepDifference& difference) {
 
 }  // namespace
 
-void add_difference_options(Parser& command, DifferenceArguments& arguments) {
+void add_difference_options(Parser& command, DifferenceArguments& arguments, const Option* with) {
   command
       .add_option("--by", arguments.by,
                   "Rows of the difference: step (the smallest groups of steps that do the same on "
                   "both sides), op (kinds of ops) or layer")
-      ->capture_default_str();
-  command.add_option("--top", arguments.top, "Rows of the difference; the others become one [all]")
-      ->type_name("N");
+      ->needs(with);
+  command
+      .add_option("--top N", arguments.top, "Rows of the difference; the others become one [all]")
+      ->needs(with);
 }
 
 DifferenceOptions difference_options(const DifferenceArguments& arguments, bool force) {
@@ -111,9 +113,6 @@ std::string difference_text(const StepDifference& difference) {
 }
 
 Json difference_json(const StepDifference& difference) {
-  const auto or_null = [](const std::optional<double>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
   Json rows = Json::array();
   for (const DifferenceRow& row : difference.rows) {
     rows.push_back({{"kind", name_of(row.kind)},

@@ -9,6 +9,7 @@
 
 namespace ridgeline::cli {
 
+class Option;
 class Parser;
 
 // --by and --top as words and numbers of the command line.
@@ -16,7 +17,8 @@ struct DifferenceArguments {
   std::string by = "step";
   std::optional<std::int64_t> top;
 };
-void add_difference_options(Parser& command, DifferenceArguments& arguments);
+// They make sense only with the option `with`.
+void add_difference_options(Parser& command, DifferenceArguments& arguments, const Option* with);
 // Throws bad_input.
 [[nodiscard]] DifferenceOptions difference_options(const DifferenceArguments& arguments,
                                                    bool force);

@@ -20,11 +20,8 @@
 namespace ridgeline::cli {
 namespace {
 
-std::string hosting_text(const HostState& host) {
-  std::string text;
-  const auto line = [&](const char* name, const std::string& value) {
-    text += fmt::format("{:<16}{}\n", name, value.empty() ? "n/a" : value);
-  };
+template <typename Line>
+void add_hosting(const HostState& host, const Line& line) {
   line("cgroup limits",
        fmt::format("{} processors, {} of memory",
                    host.cpu_limit ? fmt::format("{:.2f}", *host.cpu_limit) : "all",
@@ -36,7 +33,6 @@ std::string hosting_text(const HostState& host) {
   line("huge pages", host.huge_pages);
   line("clock source", host.clock_source);
   line("gpu driver", host.gpu_driver);
-  return text;
 }
 
 std::string environment_text(const Environment& env) {
@@ -60,7 +56,7 @@ std::string environment_text(const Environment& env) {
   }
   line("memory", fmt::format("{}, {} available", bytes_text(env.memory_bytes),
                              bytes_text(env.available_bytes)));
-  text += hosting_text(env.hosting);
+  add_hosting(env.hosting, line);
   for (std::size_t i = 0; i < env.gpus.size(); ++i) {
     const GpuInfo& gpu = env.gpus[i];
     line(fmt::format("cuda:{}", i),
@@ -81,18 +77,14 @@ std::string environment_text(const Environment& env) {
 // Each sensor with what it reads now, or null and the reason.
 nlohmann::ordered_json sensors_json(const SensorState& state) {
   auto rows = nlohmann::ordered_json::array();
-  for (const Reading& reading : state.readings) {
-    rows.push_back({{"device", reading.device},
-                    {"sensor", reading.sensor},
-                    {"value", reading.value},
-                    {"reason", nullptr}});
-  }
-  for (const MissingSensor& sensor : state.missing) {
+  const auto add = [&](const auto& sensor, std::optional<double> value, const std::string& reason) {
     rows.push_back({{"device", sensor.device},
                     {"sensor", sensor.sensor},
-                    {"value", nullptr},
-                    {"reason", sensor.reason}});
-  }
+                    {"value", or_null(value)},
+                    {"reason", text_or_null(reason)}});
+  };
+  for (const Reading& reading : state.readings) add(reading, reading.value, "");
+  for (const MissingSensor& sensor : state.missing) add(sensor, std::nullopt, sensor.reason);
   return rows;
 }
 
@@ -202,7 +194,6 @@ void add_env(Parser& program, Action& action) {
   command->add_option("--device", options->device, "Measure this one: cpu, cuda:0; default: all")
       ->needs(measure);
   command->add_option("--store", options->store, "The file that keeps the ceilings")
-      ->capture_default_str()
       ->needs(measure);
   command->add_option("--env-label", options->label, "Your name for this environment")
       ->needs(measure);

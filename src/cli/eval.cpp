@@ -172,21 +172,18 @@ void add_eval(Parser& program, Action& action) {
   Parser* command = program.add_subcommand("eval", "Tell how well a trained network does on data");
   add_network_options(*command, options->network, "MODEL,--model");
   RunOptions& run = options->network.run;
-  command->add_option("--data", options->data, "Data, as 'train' takes it")->capture_default_str();
-  command->add_option("--part", options->part, "test or train")->capture_default_str();
-  command
-      ->add_option("--limit", options->limit, "A fixed random sample of N, spread over the classes")
-      ->type_name("N");
-  command->add_option("--normalize", options->normalize, "As in 'train' [the checkpoint's own]")
-      ->type_name("NAME");
-  command->add_option("--batch", run.batch, "Samples in a step")->capture_default_str();
+  command->add_option("--data", options->data, "Data, as 'train' takes it");
+  command->add_option("--part", options->part, "test or train");
+  command->add_option("--limit N", options->limit,
+                      "A fixed random sample of N, spread over the classes");
+  command->add_option("--normalize NAME", options->normalize,
+                      "As in 'train' [the checkpoint's own]");
+  command->add_option("--batch", run.batch, "Samples in a step");
   command->add_option("--backend", run.backend,
                       "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
   add_device_options(*command, run);
-  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor")
-      ->capture_default_str();
-  command->add_option("--workers", options->workers, "Threads that decode images; 0: as --threads")
-      ->capture_default_str();
+  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor");
+  command->add_option("--workers", options->workers, "Threads that decode images; 0: as --threads");
   command->add_flag("--strict", options->strict, "A broken image is an error");
   command->add_flag("--per-class", options->per_class, "Also precision and recall of each class");
   command->add_flag("--confusion", options->confusion, "Also the confusion matrix");

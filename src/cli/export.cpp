@@ -61,7 +61,7 @@ void add_export(Parser& program, Action& action) {
   Parser* command =
       program.add_subcommand("export", "Write a network's weights for PyTorch (safetensors)");
   add_network_options(*command, options->network, "MODEL,--model");
-  command->add_option("--out", options->out, "The file to write")->type_name("FILE");
+  command->add_option("--out FILE", options->out, "The file to write");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->footer(
       "Examples:\n"

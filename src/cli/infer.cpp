@@ -229,21 +229,17 @@ void add_infer(Parser& program, Action& action) {
   add_network_options(*command, options->network, "--model");
   RunOptions& run = options->network.run;
   run.batch = 16;
-  command
-      ->add_option("IMAGE", options->images,
-                   "JPEG or PNG files, or the network's input in .npy files")
-      ->type_name("FILE...");
-  command->add_option("--class-names", options->class_names, "A file with a line for each class")
-      ->type_name("FILE");
-  command->add_option("--normalize", options->normalize, "As in 'train' [the checkpoint's own]")
-      ->type_name("NAME");
-  command->add_option("--top", options->top, "Classes to show for each image")
-      ->capture_default_str();
+  command->add_option("IMAGE FILE...", options->images,
+                      "JPEG or PNG files, or the network's input in .npy files");
+  command->add_option("--class-names FILE", options->class_names,
+                      "A file with a line for each class");
+  command->add_option("--normalize NAME", options->normalize,
+                      "As in 'train' [the checkpoint's own]");
+  command->add_option("--top", options->top, "Classes to show for each image");
   command->add_option("--backend", run.backend,
                       "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
   add_device_options(*command, run);
-  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor")
-      ->capture_default_str();
+  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor");
   command->add_flag("--logits", options->logits, "Print the network's raw outputs, all classes");
   command->add_flag("--json", options->json, "Print one JSON document");
   command->footer(

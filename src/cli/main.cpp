@@ -33,23 +33,11 @@ int run(int argc, char** argv) {
       "  ridgeline verify mnist_cnn --backend native --against reference\n"
       "'ridgeline COMMAND --help' tells the options of a command.");
   Action action;
-  add_train(program, action);
-  add_eval(program, action);
-  add_infer(program, action);
-  add_export(program, action);
-  add_bench(program, action);
-  add_profile(program, action);
-  add_compare(program, action);
-  add_verify(program, action);
-  add_describe(program, action);
-  add_models(program, action);
-  add_backends(program, action);
-  add_data(program, action);
-  add_env(program, action);
-  add_roofline(program, action);
-  add_store(program, action);
-  add_study(program, action);
-  add_report(program, action);
+  for (const auto add : {add_train, add_eval, add_infer, add_export, add_bench, add_profile,
+                         add_compare, add_verify, add_describe, add_models, add_backends, add_data,
+                         add_env, add_roofline, add_store, add_study, add_report}) {
+    add(program, action);
+  }
   // Not for people: completion of shells and the tests of options read it.
   Parser* list = program.add_subcommand("options", "Every option of every command, a line each");
   list->hide();

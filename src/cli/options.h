@@ -2,6 +2,7 @@
 
 // The options of lab/calls/options.h on the command line, under the same names everywhere.
 
+#include "lab/calls/bench_matrix.h"
 #include "lab/calls/options.h"
 #include "lab/calls/step_data.h"
 #include "lab/calls/store_options.h"
@@ -25,7 +26,12 @@ void add_plan_options(Parser& command, RunOptions& options);
 // MODEL, --model, --backend, --device, --precision, --batch and the plan's options.
 void add_run_options(Parser& command, RunOptions& options, const char* backend_meaning);
 // --optimizer, --lr, --momentum, --nesterov, --weight-decay, --label-smoothing.
-void add_optimizer_options(Parser& command, OptimizerOptions& options);
+void add_optimizer_options(Parser& command, OptimizerOptions& options,
+                           const char* names = "--optimizer");
+// What bench and profile measure: the plan's options, --data, --normalize, --loader, --workers and
+// the optimizer's.
+void add_work_options(Parser& command, BenchWork& work, const char* loader_meaning,
+                      const char* optimizer_names = "--optimizer");
 // --schedule, --step-size, --gamma, --warmup.
 void add_schedule_options(Parser& command, ScheduleOptions& options);
 // --data, --image, --normalize.

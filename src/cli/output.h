@@ -2,6 +2,9 @@
 
 // Where results go: files that appear whole or not at all, and standard output.
 
+#include <fmt/core.h>
+
+#include <optional>
 #include <string>
 
 #include "base/writable.h"
@@ -19,6 +22,25 @@ void message(const std::string& text);
 
 // A cell of a CSV file, quoted where it must be.
 [[nodiscard]] std::string csv_cell(const std::string& text);
+
+// A line of a CSV file: texts are quoted where they must be, what is not known leaves its cell
+// empty.
+template <typename... Cells>
+[[nodiscard]] std::string csv_line(const Cells&... cells) {
+  const auto text = []<typename Cell>(const Cell& cell) {
+    if constexpr (std::is_convertible_v<Cell, std::string_view>) {
+      return csv_cell(std::string(cell));
+    } else if constexpr (requires { cell.has_value(); }) {
+      return cell ? fmt::format("{}", *cell) : std::string();
+    } else {
+      return fmt::format("{}", cell);
+    }
+  };
+  std::string line;
+  ((line += text(cells) + ','), ...);
+  line.back() = '\n';
+  return line;
+}
 
 // "98.12%"
 [[nodiscard]] std::string percent_text(double share);

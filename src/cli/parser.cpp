@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -69,14 +70,6 @@ std::string out_of_range(const std::string& text) {
 
 }  // namespace
 
-Option* Option::type_name(const std::string& name) {
-  option_->type_name(name);
-  return this;
-}
-Option* Option::capture_default_str() {
-  option_->capture_default_str();
-  return this;
-}
 Option* Option::required() {
   option_->required();
   return this;
@@ -87,10 +80,6 @@ Option* Option::expected(int values) {
 }
 Option* Option::delimiter(char between) {
   option_->delimiter(between);
-  return this;
-}
-Option* Option::take_all() {
-  option_->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   return this;
 }
 Option* Option::needs(const Option* other) {
@@ -127,9 +116,17 @@ Parser* Parser::add_subcommand(const std::string& name, const std::string& meani
 
 template <typename T>
 Option* Parser::add_option(const std::string& names, T& value, const std::string& meaning) {
-  CLI::Option* option = app_->add_option(names, value, meaning);
+  const std::size_t space = names.find(' ');
+  CLI::Option* option = app_->add_option(names.substr(0, space), value, meaning);
+  if (space != std::string::npos) option->type_name(names.substr(space + 1));
   using Number = typename NumberOf<T>::type;
   if constexpr (std::is_arithmetic_v<Number>) option->check(out_of_range<Number>);
+  if constexpr (std::same_as<T, std::vector<std::string>>) {
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (!value.empty()) option->capture_default_str();
+  } else if constexpr (std::same_as<T, Number>) {
+    option->capture_default_str();
+  }
   return keep(option);
 }
 template Option* Parser::add_option(const std::string&, std::string&, const std::string&);
@@ -164,13 +161,6 @@ void Parser::version(const std::string& text) { app_->set_version_flag("--versio
 void Parser::footer(const std::string& text) { app_->footer(text); }
 void Parser::callback(std::function<void()> function) { app_->callback(std::move(function)); }
 
-// CLI11's own search ends the program when memory runs out in it.
-Option* Parser::get_option(const std::string& name) {
-  for (CLI::Option* option : app_->get_options()) {
-    if (option->check_name(name)) return keep(option);
-  }
-  fail("there is no option {}", name);
-}
 bool Parser::subcommand_given() const { return !app_->get_subcommands().empty(); }
 std::string Parser::help() const { return app_->help(program_ ? "" : "ridgeline"); }
 

@@ -20,12 +20,9 @@ class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
 
-  Option* type_name(const std::string& name);  // of its value, in the help
-  Option* capture_default_str();               // the value it has now is the default of the help
   Option* required();
   Option* expected(int values);
   Option* delimiter(char between);  // "a,b" are two values
-  Option* take_all();               // given twice, both count; otherwise the last one does
   Option* needs(const Option* other);
   Option* excludes(const Option* other);
   Option* hidden();  // not in the help
@@ -45,7 +42,9 @@ class Parser {
 
   Parser* add_subcommand(const std::string& name, const std::string& meaning);
   // For strings, numbers, optional ones and lists: parser.cpp lists the types. Names that begin
-  // with no '-' stand for their position.
+  // with no '-' stand for their position; behind a space comes the word for the value, "--out
+  // FILE". The value it has now is the default of the help. Given twice, the last one counts; of
+  // lists, both do.
   template <typename T>
   Option* add_option(const std::string& names, T& value, const std::string& meaning = {});
   // Two values of one option.
@@ -56,7 +55,6 @@ class Parser {
   void footer(const std::string& text);           // below the help
   void callback(std::function<void()> function);  // when the command was given
 
-  [[nodiscard]] Option* get_option(const std::string& name);  // one that was added
   [[nodiscard]] bool subcommand_given() const;
   [[nodiscard]] std::string help() const;
   void hide();  // not in the help

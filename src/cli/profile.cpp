@@ -98,50 +98,29 @@ void add_profile(Parser& program, Action& action) {
                       "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
   command->add_option("--device", axes.devices,
                       "cpu, cuda:0 for the first graphics processor [the backend's]");
-  command->add_option("--precision", axes.precisions, "fp32, tf32, bf16, fp16; the cpu has fp32")
-      ->capture_default_str();
-  command->add_option("--batch", axes.batches, "Samples in a step")->capture_default_str();
+  command->add_option("--precision", axes.precisions, "fp32, tf32, bf16, fp16; the cpu has fp32");
+  command->add_option("--batch", axes.batches, "Samples in a step");
   command->add_option("--image", axes.images, "Size of images: 224, 224x224 or 3x224x224");
-  command->add_option("--steps", request.steps, "Iterations that are watched")
-      ->capture_default_str();
-  command
-      ->add_option("--by", options->by,
-                   "Rows of the table: op (kind), layer, phase, kernel, step (of the plan), or "
-                   "study2 (matrix multiplication, ReLU, softmax, gradients)")
-      ->capture_default_str();
-  command->add_option("--top", options->top, "Only so many rows, the others as one")
-      ->type_name("N");
-  command
-      ->add_option("--trace", options->trace,
-                   "Write a trace for Perfetto, chrome://tracing and other readers of PyTorch's "
-                   "traces; gzip where the name ends in .gz")
-      ->type_name("FILE");
-  command
-      ->add_option("--against", request.against,
-                   "Also the difference to a stored run, op by op: a number, 'last', backend=NAME")
-      ->type_name("RUN");
+  command->add_option("--steps", request.steps, "Iterations that are watched");
+  command->add_option("--by", options->by,
+                      "Rows of the table: op (kind), layer, phase, kernel, step (of the plan), or "
+                      "study2 (matrix multiplication, ReLU, softmax, gradients)");
+  command->add_option("--top N", options->top, "Only so many rows, the others as one");
+  command->add_option("--trace FILE", options->trace,
+                      "Write a trace for Perfetto, chrome://tracing and other readers of PyTorch's "
+                      "traces; gzip where the name ends in .gz");
+  command->add_option(
+      "--against RUN", request.against,
+      "Also the difference to a stored run, op by op: a number, 'last', backend=NAME");
   command->add_flag("--memory", options->memory, "Also what lives in memory, step by step");
-  add_plan_options(*command, work.run);
-  command->add_option("--data", work.data.data, "synthetic, or data as 'train' takes it")
-      ->capture_default_str();
-  command
-      ->add_option("--normalize", work.data.normalize,
-                   "unit, mnist or MEAN,DEVIATION, as in 'train'")
-      ->capture_default_str();
-  command->add_flag("--loader", work.loader,
-                    "Every iteration gets its batch through the loader, as in training");
-  command
-      ->add_option("--workers", work.workers,
-                   "Threads that decode images; 0: one for each usable processor")
-      ->capture_default_str();
-  add_optimizer_options(*command, work.optimizer);
+  add_work_options(*command, work,
+                   "Every iteration gets its batch through the loader, as in training");
   command->add_flag("--inference", work.inference, "Inference with batch norms folded");
   command->add_flag("--counters", request.counters,
                     "Count instructions, cycles and cache misses, where the system permits it");
   command->add_flag("--no-roof", request.no_roof,
                     "Without ceilings, which are measured where the store has none");
-  command->add_option("--telemetry", request.telemetry_hz, "Readings of sensors a second; 0: none")
-      ->capture_default_str();
+  command->add_option("--telemetry", request.telemetry_hz, "Readings of sensors a second; 0: none");
   add_store_options(*command, request.store);
   add_output_options(*command, options->output, "Write one row for each row of the table");
   command->footer(

@@ -15,10 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number_json(const std::optional<double>& number) {
-  return number ? Json(*number) : Json(nullptr);
-}
-
 Json ms_json(const std::optional<double>& seconds) {
   return seconds ? Json(*seconds * 1e3) : Json(nullptr);
 }
@@ -38,14 +34,14 @@ void add_figures(Json& json, const TableRow& row) {
   json["flops_per_second"] = steps ? rate_json(row.point->flops, row.seconds) : Json(nullptr);
   json["bytes_per_second"] = steps ? rate_json(row.point->bytes, row.seconds) : Json(nullptr);
   json["roof_ms"] = steps ? ms_json(row.point->least_seconds) : Json(nullptr);
-  json["efficiency"] = steps ? number_json(row.point->efficiency()) : Json(nullptr);
+  json["efficiency"] = steps ? or_null(row.point->efficiency()) : Json(nullptr);
   json["bound"] =
       steps && row.point->bound != Bound::unknown ? Json(row.point->bound_text()) : Json(nullptr);
-  json["imbalance"] = number_json(row.imbalance);
+  json["imbalance"] = or_null(row.imbalance);
   if (row.instructions || row.cycles || row.cache_misses) {
-    json["instructions"] = number_json(row.instructions);
-    json["cycles"] = number_json(row.cycles);
-    json["cache_misses"] = number_json(row.cache_misses);
+    json["instructions"] = or_null(row.instructions);
+    json["cycles"] = or_null(row.cycles);
+    json["cache_misses"] = or_null(row.cache_misses);
   }
   if (steps && row.point->counted_bytes) {
     json["bytes_estimated_from_cache_misses"] = *row.point->counted_bytes;
@@ -123,9 +119,6 @@ std::string profile_json(const ProfileReport& report, const ProfileView& view) {
   for (const Missing& each : profile.missing) {
     missing.push_back({{"what", each.what}, {"reason", each.reason}});
   }
-  const auto text_or_null = [](const std::string& text) {
-    return text.empty() ? Json(nullptr) : Json(text);
-  };
   Json document = to_json(profile.work);
   document.update(to_json(profile.executor));
   document.update(

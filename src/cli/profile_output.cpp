@@ -181,10 +181,6 @@ std::string gains_text(const ProfileTable& table, std::size_t count) {
   return '\n' + text.text();
 }
 
-std::string csv_number(const std::optional<double>& number) {
-  return number ? fmt::format("{}", *number) : "";
-}
-
 }  // namespace
 
 std::string profile_text(const ProfileReport& report, const ProfileView& view) {
@@ -224,24 +220,21 @@ std::string profile_csv(const ProfileReport& report, const ProfileView& view) {
       "instructions,cycles,cache_misses\n";
   const Work& work = profile.work;
   for (const TableRow& row : table.rows) {
-    text += fmt::format("{},{},{},{},{},{},{},", csv_cell(work.model), work.image.text(),
-                        work.batch, csv_cell(profile.executor.backend), profile.executor.device,
-                        work.precision, kTableNames[static_cast<std::size_t>(view.by)]);
     const RooflinePoint none;
     const RooflinePoint& point = row.point ? *row.point : none;
-    const bool rates = row.point && row.seconds > 0.0;
-    text += fmt::format("{},{},{},{},{},{},{},{},",
-                        view.by == TableBy::step && row.point ? fmt::format("{}", point.index) : "",
-                        csv_cell(row.name), csv_cell(point.ops), csv_cell(point.phase),
-                        csv_cell(point.kernel), row.steps, row.seconds, row.share);
-    const auto if_any = [&](double value) { return row.point ? fmt::format("{}", value) : ""; };
-    const auto if_rates = [&](double value) { return rates ? fmt::format("{}", value) : ""; };
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", if_any(point.flops),
-                        if_any(point.bytes), if_rates(point.flops / row.seconds),
-                        if_rates(point.bytes / row.seconds), csv_number(point.efficiency()),
-                        row.point ? point.bound_text() : "", csv_number(point.least_seconds),
-                        csv_number(row.imbalance), csv_number(row.instructions),
-                        csv_number(row.cycles), csv_number(row.cache_misses));
+    const auto where = [](bool known, auto value) {
+      return known ? std::optional(value) : std::nullopt;
+    };
+    const bool steps = row.point.has_value(), rates = steps && row.seconds > 0.0;
+    text += csv_line(
+        work.model, work.image.text(), work.batch, profile.executor.backend,
+        profile.executor.device, work.precision, kTableNames[static_cast<std::size_t>(view.by)],
+        where(view.by == TableBy::step && steps, point.index), row.name, point.ops, point.phase,
+        point.kernel, row.steps, row.seconds, row.share, where(steps, point.flops),
+        where(steps, point.bytes), where(rates, point.flops / row.seconds),
+        where(rates, point.bytes / row.seconds), point.efficiency(),
+        steps ? point.bound_text() : "", point.least_seconds, row.imbalance, row.instructions,
+        row.cycles, row.cache_misses);
   }
   return text;
 }

@@ -120,22 +120,18 @@ void add_report(Parser& program, Action& action) {
   auto options = std::make_shared<ReportOptions>();
   Parser* command = program.add_subcommand(
       "report", "Write what the store holds as a page, and as tables and figures for a paper");
-  command->add_option("--store", options->store, "The store to read")->capture_default_str();
-  command->add_option("--out", options->out, "Folder to write; a former report in it is replaced")
-      ->capture_default_str();
+  command->add_option("--store", options->store, "The store to read");
+  command->add_option("--out", options->out, "Folder to write; a former report in it is replaced");
   command
       ->add_option("--study", options->studies,
                    "Only these studies, by name; without it all studies and all other runs")
-      ->delimiter(',')
-      ->take_all();
+      ->delimiter(',');
   command->add_option("--title", options->title, "Title of the report");
   command
       ->add_option(
           "--format", options->formats,
           "Any of html, markdown, latex, csv, svg, png, and pdf (vector figures for LaTeX)")
-      ->delimiter(',')
-      ->take_all()
-      ->capture_default_str();
+      ->delimiter(',');
   command->add_flag("--json", options->json, "Tell what was written as JSON");
   command->footer(
       "The page is one file that needs no network. PNG and PDF figures need rsvg-convert.\n"

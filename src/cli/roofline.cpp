@@ -92,11 +92,9 @@ void add_roofline(Parser& program, Action& action) {
       "Runs by number, first letters of their uuid, 'last', or conditions such as "
       "backend=native,model=resnet18 (the newest that fits); none: those of the last "
       "bench call");
-  command->add_option("--store", options->store, "The store to read")->capture_default_str();
-  command
-      ->add_option("--by", options->by,
-                   "What a point stands for: network, layer, op (kind) or step of the plan")
-      ->capture_default_str();
+  command->add_option("--store", options->store, "The store to read");
+  command->add_option("--by", options->by,
+                      "What a point stands for: network, layer, op (kind) or step of the plan");
   command->add_option("--top", options->top, "Only the points that lose the most time");
   add_output_options(*command, options->output, "Write one row for each point");
   command->footer(

@@ -2,15 +2,12 @@
 
 #include "base/json_text.h"
 #include "cli/roofline_text.h"
+#include "lab/store/field_json.h"
 
 namespace ridgeline::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json or_null(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json point_json(const RooflinePoint& point) {
   return {{"name", point.name},
@@ -66,13 +63,9 @@ Json roofs_json(const Roofs& roofs) {
 }
 
 Json run_json(const RunRoofline& run, const Roofs& roofs, const RooflineView& view) {
-  Json points = Json::array(), findings = Json::array();
+  Json points = Json::array();
   for (const RooflinePoint& point : shown_points(run, roofs, view)) {
     points.push_back(point_json(point));
-  }
-  for (const Finding& finding : roofline_errors(run, roofs)) {
-    findings.push_back(
-        {{"name", finding.name}, {"severity", finding.severity}, {"evidence", finding.evidence}});
   }
   return {{"run", run.run.id},
           {"uuid", run.run.uuid},
@@ -84,7 +77,7 @@ Json run_json(const RunRoofline& run, const Roofs& roofs, const RooflineView& vi
           {"steps_seconds", run.steps_seconds},
           {"network", point_json(run.network)},
           {"points", std::move(points)},
-          {"findings", std::move(findings)}};
+          {"findings", list_json(roofline_errors(run, roofs))}};
 }
 
 }  // namespace

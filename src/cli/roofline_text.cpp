@@ -190,10 +190,6 @@ double lost_seconds(const RooflinePoint& point) {
   return point.seconds - point.least_seconds.value_or(0.0);
 }
 
-std::string csv_number(const std::optional<double>& number) {
-  return number ? fmt::format("{}", *number) : "";
-}
-
 }  // namespace
 
 std::vector<RooflinePoint> shown_points(const RunRoofline& run, const Roofs& roofs,
@@ -243,17 +239,13 @@ std::string roofline_csv(const StoredRooflines& found, const RooflineView& view)
     for (const RunRoofline& run : group.runs) {
       const Work& work = run.run.work;
       for (const RooflinePoint& point : shown_points(run, group.roofs, view)) {
-        text += fmt::format(
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},", run.run.id, csv_cell(work.model),
-            work.image.text(), work.batch, csv_cell(run.run.executor.backend), group.device,
-            group.precision, group.threads, point.index, csv_cell(point.name), csv_cell(point.ops),
-            csv_cell(point.phase), csv_cell(point.kernel), point.steps, csv_cell(point.unit));
-        text += fmt::format(
-            "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", point.seconds, point.flops,
-            point.work_flops, point.bytes, csv_number(point.counted_bytes),
-            csv_number(point.intensity()), point.flops_per_second(), point.bytes_per_second(),
-            csv_number(point.attainable_flops_per_second()), csv_number(point.efficiency()),
-            name_of(point.bound), point.level, csv_cell(point.remark));
+        text += csv_line(run.run.id, work.model, work.image.text(), work.batch,
+                         run.run.executor.backend, group.device, group.precision, group.threads,
+                         point.index, point.name, point.ops, point.phase, point.kernel, point.steps,
+                         point.unit, point.seconds, point.flops, point.work_flops, point.bytes,
+                         point.counted_bytes, point.intensity(), point.flops_per_second(),
+                         point.bytes_per_second(), point.attainable_flops_per_second(),
+                         point.efficiency(), name_of(point.bound), point.level, point.remark);
       }
     }
   }

@@ -192,17 +192,14 @@ void add_choice_options(Parser& command, Choice& choice) {
       if (column.name != name) continue;
       std::string meaning(column.meaning.substr(0, column.meaning.find(" (")));
       std::erase(meaning, '`');
-      command
-          .add_option(fmt::format("--{}", name), choice.conditions[name],
-                      "Only runs with this: " + meaning)
-          ->type_name("TEXT");
+      command.add_option(fmt::format("--{} TEXT", name), choice.conditions[name],
+                         "Only runs with this: " + meaning);
     }
   }
-  command
-      .add_option("--where", choice.where,
-                  "The same for any field of runs: batch=64,precision=bf16 (see 'store columns')")
-      ->type_name("NAME=VALUE,...");
-  command.add_option("--limit", choice.limit, "Only so many, the newest")->type_name("N");
+  command.add_option(
+      "--where NAME=VALUE,...", choice.where,
+      "The same for any field of runs: batch=64,precision=bf16 (see 'store columns')");
+  command.add_option("--limit N", choice.limit, "Only so many, the newest");
 }
 
 constexpr const char* kRunNames =
@@ -242,8 +239,7 @@ void add_store(Parser& program, Action& action) {
 
   Parser* import = add("import", "Bring in runs of other stores or result files", run_import);
   import->add_option("FILE", options->names, "Stores, or JSON files (see docs/store.md)")
-      ->required()
-      ->take_all();
+      ->required();
   import->footer(
       "What is here already stays as it is: importing twice changes nothing.\n"
       "Examples:\n"
@@ -252,16 +248,12 @@ void add_store(Parser& program, Action& action) {
 
   Parser* out = add("export", "Write runs for other programs", run_export);
   add_choice_options(*out, options->choice);
-  out->add_option("--runs", options->names, "Only these, with commas; named as 'show' does")
-      ->delimiter(',')
-      ->take_all()
-      ->type_name("RUN,...");
-  out->add_option("--csv", options->csv,
-                  "FILE.csv: one row for each sample; a folder: one file for each table")
-      ->type_name("PATH");
-  out->add_option("--google-benchmark", options->google,
-                  "JSON as Google Benchmark writes it, for its compare.py")
-      ->type_name("FILE");
+  out->add_option("--runs RUN,...", options->names, "Only these, with commas; named as 'show' does")
+      ->delimiter(',');
+  out->add_option("--csv PATH", options->csv,
+                  "FILE.csv: one row for each sample; a folder: one file for each table");
+  out->add_option("--google-benchmark FILE", options->google,
+                  "JSON as Google Benchmark writes it, for its compare.py");
   out->footer(
       "Columns carry their units in their names; 'ridgeline store columns' explains them.\n"
       "Examples:\n"
@@ -270,18 +262,12 @@ void add_store(Parser& program, Action& action) {
       "  ridgeline store export --google-benchmark after.json --runs 12");
 
   Parser* remove = add("delete", "Remove runs with all that belongs to them", run_delete);
-  remove->add_option("RUN", options->names, kRunNames)->required()->take_all();
+  remove->add_option("RUN", options->names, kRunNames)->required();
   remove->footer("Example:\n  ridgeline store delete 3 4 last");
 
   add("columns", "Tables, columns, units and registered names", run_columns)
       ->footer("Example:\n  ridgeline store columns --json");
-  command->callback([command, &action] {
-    if (command->subcommand_given()) return;
-    action = [command] {
-      print(command->help());
-      return 0;
-    };
-  });
+  help_without_subcommand(*command, action);
   command->footer(
       "Examples:\n"
       "  ridgeline store list\n"

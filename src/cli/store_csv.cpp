@@ -146,18 +146,13 @@ Line sample_line(const Sample& sample, const RunRecord& run) {
   return line;
 }
 
-Line number_line(const std::string& name, double value) {
+// A number, with its unit, or a note.
+template <typename Value>
+Line value_line(const std::string& name, const Value& value) {
   Line line;
   line.add("name", name);
   line.add("value", value);
-  line.add("unit", unit_of(number_names(), name));
-  return line;
-}
-
-Line note_line(const std::string& name, const std::string& value) {
-  Line line;
-  line.add("name", name);
-  line.add("value", value);
+  if constexpr (std::same_as<Value, double>) line.add("unit", unit_of(number_names(), name));
   return line;
 }
 
@@ -231,13 +226,13 @@ void write_tables_csv(const Store& store, std::span<const RunRecord> runs, const
   write_studies(store, folder);
   (void)write_table(folder / "runs.csv", store, runs, run_line({}),
                     [](const RunRecord& run, auto&& add) { add(run_line(run)); });
-  (void)write_table(folder / "run_numbers.csv", store, runs, number_line("", 0.0),
+  (void)write_table(folder / "run_numbers.csv", store, runs, value_line("", 0.0),
                     [](const RunRecord& run, auto&& add) {
-                      for (const auto& [name, value] : run.numbers) add(number_line(name, value));
+                      for (const auto& [name, value] : run.numbers) add(value_line(name, value));
                     });
-  (void)write_table(folder / "run_notes.csv", store, runs, note_line("", ""),
+  (void)write_table(folder / "run_notes.csv", store, runs, value_line("", std::string()),
                     [](const RunRecord& run, auto&& add) {
-                      for (const auto& [name, value] : run.notes) add(note_line(name, value));
+                      for (const auto& [name, value] : run.notes) add(value_line(name, value));
                     });
   (void)write_samples_csv(store, runs, folder / "samples.csv");
   write_rows<StepTime>(folder, store, runs, &Store::steps);

@@ -66,6 +66,23 @@ std::vector<SensorSummary> sensors_of(const std::vector<Reading>& readings) {
   return list;
 }
 
+std::string steps_table(std::span<const StepTime> steps, double total) {
+  TextTable table({"#", "phase", "layer", "ops", "kernel", "time", "share", "GFLOP/s", "GB/s"},
+                  "rllllrrrr");
+  for (const StepTime& step : steps) {
+    const auto rate = [&](std::int64_t amount) {
+      return step.seconds > 0.0
+                 ? fmt::format("{:.2f}", static_cast<double>(amount) / step.seconds / 1e9)
+                 : std::string("n/a");
+    };
+    table.add_row({fmt::format("{}", step.index), step.phase, step.layer, step.ops, step.kernel,
+                   duration_text(step.seconds),
+                   fmt::format("{:.1f}%", total > 0.0 ? 100.0 * step.seconds / total : 0.0),
+                   rate(step.flops), rate(step.bytes_read + step.bytes_written)});
+  }
+  return table.text();
+}
+
 std::string with_unit(double value, std::string_view unit) {
   if (std::isnan(value)) return "n/a";
   if (unit == "s") return duration_text(value);

@@ -37,6 +37,9 @@ struct SensorSummary {
 [[nodiscard]] std::vector<SensorSummary> sensors_of(const std::vector<Reading>& readings);
 
 // "3.21 ms", "12.3 MiB", "4.2 GFLOP", "0.031"
+// Steps of a plan with their rates, each with its share of `total` seconds.
+[[nodiscard]] std::string steps_table(std::span<const StepTime> steps, double total);
+
 [[nodiscard]] std::string with_unit(double value, std::string_view unit);
 
 }  // namespace ridgeline::cli

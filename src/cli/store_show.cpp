@@ -94,21 +94,8 @@ std::string steps_text(std::vector<StepTime> steps) {
             [](const StepTime& a, const StepTime& b) { return a.seconds > b.seconds; });
   const std::size_t all = steps.size();
   if (steps.size() > kShownSteps) steps.resize(kShownSteps);
-  TextTable table({"#", "phase", "layer", "ops", "kernel", "time", "share", "GFLOP/s", "GB/s"},
-                  "rllllrrrr");
-  for (const StepTime& step : steps) {
-    const auto rate = [&](std::int64_t amount) {
-      return step.seconds > 0.0
-                 ? fmt::format("{:.2f}", static_cast<double>(amount) / step.seconds / 1e9)
-                 : std::string("n/a");
-    };
-    table.add_row({fmt::format("{}", step.index), step.phase, step.layer, step.ops, step.kernel,
-                   duration_text(step.seconds),
-                   fmt::format("{:.1f}%", total > 0.0 ? 100.0 * step.seconds / total : 0.0),
-                   rate(step.flops), rate(step.bytes_read + step.bytes_written)});
-  }
   return fmt::format("\nthe longest of {} steps (sum of all {})\n{}", all, duration_text(total),
-                     table.text());
+                     steps_table(steps, total));
 }
 
 std::string memory_text(const std::vector<MemoryEntry>& memory) {

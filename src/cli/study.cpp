@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
@@ -32,10 +33,8 @@ struct StudyOptions {
 std::vector<std::string> parts_of(const std::vector<std::string>& given) {
   std::vector<std::string> parts;
   for (const std::string& list : given) {
-    for (std::size_t begin = 0; begin <= list.size();) {
-      const std::size_t end = std::min(list.find(',', begin), list.size());
-      if (end > begin) parts.push_back(list.substr(begin, end - begin));
-      begin = end + 1;
+    for (const std::string_view part : pieces_of(list, ",")) {
+      if (!part.empty()) parts.emplace_back(part);
     }
   }
   return parts;
@@ -149,26 +148,17 @@ void add_study(Parser& program, Action& action) {
   Parser* command =
       program.add_subcommand("study", "Carry out an experiment: a built-in one or a file");
   command->add_option("STUDY", options->name, "A name of 'ridgeline study list', or a file");
-  command->add_option("--scale", options->scale, "small: minutes on two cores; full: as published")
-      ->capture_default_str();
-  command->add_option("--only", options->only, "Only these parts")
-      ->type_name("PART,...")
-      ->expected(1)
-      ->take_all();
+  command->add_option("--scale", options->scale, "small: minutes on two cores; full: as published");
+  command->add_option("--only PART,...", options->only, "Only these parts")->expected(1);
   command
-      ->add_option("--data", options->data,
+      ->add_option("--data DIR", options->data,
                    "The folder that holds data sets by name, or NAME=PATH for one of them, "
                    "repeatable [$RIDGELINE_DATA, data]")
-      ->type_name("DIR")
-      ->expected(1)
-      ->take_all();
+      ->expected(1);
   add_store_option(*command, options->store);
-  command
-      ->add_option("--env-label", options->store.environment_label,
-                   "Your name for this machine, for example 'cloud CPU, 4 vCPU'")
-      ->type_name("TEXT");
-  command->add_option("--threads", options->threads, "Threads; 0: one for each usable processor")
-      ->capture_default_str();
+  command->add_option("--env-label TEXT", options->store.environment_label,
+                      "Your name for this machine, for example 'cloud CPU, 4 vCPU'");
+  command->add_option("--threads", options->threads, "Threads; 0: one for each usable processor");
   command->add_flag("--restart", options->restart,
                     "Begin anew, though an interrupted study could go on");
   command->add_flag("--dry-run", options->dry_run, "Only show the plan");

@@ -11,25 +11,12 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "lab/store/fields.h"
 
 namespace ridgeline::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string_view status_word(ItemStatus status) {
-  switch (status) {
-    case ItemStatus::waiting:
-      return "waiting";
-    case ItemStatus::done:
-      return "done";
-    case ItemStatus::left_out:
-      return "left out";
-    case ItemStatus::failed:
-      return "failed";
-  }
-  return "";
-}
 
 bool runs(const StudyItemRecord& item) { return item.status != ItemStatus::left_out; }
 bool waits(const StudyItemRecord& item) {
@@ -159,16 +146,16 @@ std::string study_json(const StudySummary& summary) {
          {"part", study::part_of(item)},
          {"title", item.title},
          {"command", item.command},
-         {"status", status_word(item.status)},
-         {"reason", item.reason.empty() ? Json(nullptr) : Json(item.reason)},
-         {"substitute", item.substitute.empty() ? Json(nullptr) : Json(item.substitute)},
+         {"status", name_of(item.status)},
+         {"reason", text_or_null(item.reason)},
+         {"substitute", text_or_null(item.substitute)},
          {"estimated_seconds", runs(item) ? Json(item.estimated_seconds) : Json(nullptr)},
-         {"seconds", item.seconds ? Json(*item.seconds) : Json(nullptr)}});
+         {"seconds", or_null(item.seconds)}});
   }
   const Json document = {{"study", summary.study->definition.name},
                          {"title", summary.study->definition.title},
                          {"scale", name_of(summary.scale)},
-                         {"uuid", summary.uuid.empty() ? Json(nullptr) : Json(summary.uuid)},
+                         {"uuid", text_or_null(summary.uuid)},
                          {"store", summary.store},
                          {"resumed", summary.resumed},
                          {"interrupted", summary.interrupted},
@@ -254,8 +241,8 @@ void StudyProgress::ended(const StudyItemRecord& item) {
   total_ -= item.status == ItemStatus::left_out ? 1 : 0;
   done_estimate_ += item.estimated_seconds;
   done_seconds_ += item.seconds.value_or(0.0);
-  std::string outcome = fmt::format("{} after {}", status_word(item.status),
-                                    duration_text(item.seconds.value_or(0.0)));
+  std::string outcome =
+      fmt::format("{} after {}", name_of(item.status), duration_text(item.seconds.value_or(0.0)));
   if (!item.reason.empty()) outcome += ": " + item.reason;
   message(fmt::format("{}  {}  ({})\n", item.key, outcome, standing()));
 }

@@ -71,34 +71,24 @@ int run_train_command(const TrainOptions& options) {
 }
 
 void add_checkpoint_options(Parser& command, CheckpointOptions& options) {
-  command
-      .add_option("--weights", options.weights,
-                  "Begin with the weights of a .safetensors, .pth or .pt file; a last layer for "
-                  "another number of classes begins anew")
-      ->type_name("FILE");
-  command
-      .add_option("--checkpoint", options.folder,
-                  "Save a checkpoint there after every epoch and when interrupted")
-      ->type_name("DIR");
-  command.add_option("--checkpoint-every", options.every, "Save one every N steps too")
-      ->type_name("N");
+  command.add_option("--weights FILE", options.weights,
+                     "Begin with the weights of a .safetensors, .pth or .pt file; a last layer for "
+                     "another number of classes begins anew");
+  command.add_option("--checkpoint DIR", options.folder,
+                     "Save a checkpoint there after every epoch and when interrupted");
+  command.add_option("--checkpoint-every N", options.every, "Save one every N steps too");
   command.add_flag("--resume", options.resume,
                    "Go on from the last checkpoint in the folder, bit for bit");
 }
 
 void add_train_record_options(Parser& command, TrainRecordOptions& options) {
   add_store_options(command, options.store);
-  command
-      .add_option("--telemetry", options.telemetry_hz, "Readings of sensors in a second; 0: none")
-      ->capture_default_str();
-  command
-      .add_option("--tensorboard", options.tensorboard,
-                  "Write event files for TensorBoard into this folder as the training goes")
-      ->type_name("DIR");
-  command
-      .add_option("--tensorboard-every", options.tensorboard_every,
-                  "Steps between two losses in them")
-      ->capture_default_str();
+  command.add_option("--telemetry", options.telemetry_hz,
+                     "Readings of sensors in a second; 0: none");
+  command.add_option("--tensorboard DIR", options.tensorboard,
+                     "Write event files for TensorBoard into this folder as the training goes");
+  command.add_option("--tensorboard-every", options.tensorboard_every,
+                     "Steps between two losses in them");
 }
 
 }  // namespace
@@ -108,65 +98,46 @@ void add_train(Parser& program, Action& action) {
   TrainRequest& request = options->request;
   Parser* command = program.add_subcommand("train", "Train a model and evaluate it");
   add_run_options(*command, request.run, "Provider, see 'ridgeline backends', or auto");
-  command
-      ->add_option("--data", request.data,
-                   "A name of 'ridgeline data list', synthetic[:CxHxW[:CLASSES[:COUNT]]], a folder "
-                   "with images, IDX or CIFAR files, a .csv file or a pack")
-      ->capture_default_str();
-  command
-      ->add_option("--validation", request.validation,
-                   "Hold out samples (a number, or a share below 1) and test on them")
-      ->type_name("N");
-  command
-      ->add_option("--limit", request.limit,
-                   "Train on a fixed random sample of N, spread over the classes")
-      ->type_name("N");
-  command
-      ->add_option("--normalize", request.normalize,
-                   "unit: pixels / 255; mnist: mean 0.1307, deviation 0.3081; imagenet: its means "
-                   "and deviations; or MEAN,DEVIATION [photographs: imagenet, else unit]")
-      ->type_name("NAME");
-  command
-      ->add_option("--image", request.image,
-                   "The network's input; images are cropped and resized to it [photographs: "
-                   "224x224, Tiny-ImageNet: 64x64, others: their own size]")
-      ->type_name("HxW");
-  command
-      ->add_option("--augment", request.augment,
-                   "none, flip: mirror at random, crop: random resized crop and flip [photographs: "
-                   "crop, else none]")
-      ->type_name("KIND");
-  command
-      ->add_option("--workers", request.workers,
-                   "Threads that decode images; 0: one for each usable processor")
-      ->capture_default_str();
+  command->add_option(
+      "--data", request.data,
+      "A name of 'ridgeline data list', synthetic[:CxHxW[:CLASSES[:COUNT]]], a folder "
+      "with images, IDX or CIFAR files, a .csv file or a pack");
+  command->add_option("--validation N", request.validation,
+                      "Hold out samples (a number, or a share below 1) and test on them");
+  command->add_option("--limit N", request.limit,
+                      "Train on a fixed random sample of N, spread over the classes");
+  command->add_option(
+      "--normalize NAME", request.normalize,
+      "unit: pixels / 255; mnist: mean 0.1307, deviation 0.3081; imagenet: its means "
+      "and deviations; or MEAN,DEVIATION [photographs: imagenet, else unit]");
+  command->add_option("--image HxW", request.image,
+                      "The network's input; images are cropped and resized to it [photographs: "
+                      "224x224, Tiny-ImageNet: 64x64, others: their own size]");
+  command->add_option(
+      "--augment KIND", request.augment,
+      "none, flip: mirror at random, crop: random resized crop and flip [photographs: "
+      "crop, else none]");
+  command->add_option("--workers", request.workers,
+                      "Threads that decode images; 0: one for each usable processor");
   command->add_flag("--strict", request.strict,
                     "End at the first broken image instead of replacing it");
   command->add_flag("--flip", request.flip, "Mirror training images at random");
-  command->add_option("--epochs", request.epochs, "Passes over the training data")
-      ->capture_default_str();
+  command->add_option("--epochs", request.epochs, "Passes over the training data");
   add_optimizer_options(*command, request.optimizer);
   add_schedule_options(*command, request.schedule);
   add_checkpoint_options(*command, request.checkpoint);
-  command
-      ->add_option("--last-batch", request.last_batch,
-                   "The last, incomplete batch of an epoch: smaller, drop or repeat")
-      ->capture_default_str();
-  command
-      ->add_option("--loss-scale", request.loss_scale,
-                   "What the loss scale of fp16 begins with [65536]")
-      ->type_name("SCALE");
+  command->add_option("--last-batch", request.last_batch,
+                      "The last, incomplete batch of an epoch: smaller, drop or repeat");
+  command->add_option("--loss-scale SCALE", request.loss_scale,
+                      "What the loss scale of fp16 begins with [65536]");
   command->add_flag("--full-batch", request.full_batch,
                     "The whole training set is one batch, uploaded once");
-  command->add_option("--iterations", request.iterations, "Steps in full-batch mode")
-      ->capture_default_str();
+  command->add_option("--iterations", request.iterations, "Steps in full-batch mode");
   command->add_option("--eval-batch", request.eval_batch, "Batch of evaluations [as --batch]");
   command->add_option("--eval-every", request.eval_every,
                       "Epochs between evaluations [1; full batch: 50 iterations]");
-  command
-      ->add_option("--target-accuracy", request.target_accuracy,
-                   "Stop when a test reaches it, and tell when that was; 0.98 or 98%")
-      ->type_name("SHARE");
+  command->add_option("--target-accuracy SHARE", request.target_accuracy,
+                      "Stop when a test reaches it, and tell when that was; 0.98 or 98%");
   command->add_flag("--confusion", request.confusion,
                     "Print the confusion matrix, precision and recall at the end");
   add_train_record_options(*command, request.record);

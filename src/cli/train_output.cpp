@@ -18,11 +18,6 @@ using Json = nlohmann::ordered_json;
 constexpr double kWorthTelling = 0.1;  // share of the time spent waiting for data
 constexpr double kLeastSaving = 1e-3;  // seconds; less where no checkpoint is asked for
 
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json epoch_json(const EpochResult& epoch) {
   return {{"epoch", epoch.epoch},
           {"learning_rate", epoch.learning_rate},
@@ -37,18 +32,6 @@ Json epoch_json(const EpochResult& epoch) {
           {"checkpoint_seconds", epoch.checkpoint_seconds},
           {"evaluation_seconds", epoch.evaluation_seconds},
           {"complete", epoch.complete}};
-}
-
-const char* last_batch_name(LastBatch policy) {
-  switch (policy) {
-    case LastBatch::smaller:
-      return "smaller";
-    case LastBatch::drop:
-      return "drop";
-    case LastBatch::repeat:
-      return "repeat";
-  }
-  return "?";
 }
 
 std::string shares_text(const ProviderShares& shares) {
@@ -109,7 +92,7 @@ std::string header_text(const TrainReport& report) {
                         optimizer_text(report.identity.work));
   } else {
     text += fmt::format("training   batch {} (last batch: {}), {} epoch{}, {}\n", config.step.batch,
-                        last_batch_name(config.last_batch), config.epochs,
+                        report.identity.work.last_batch, config.epochs,
                         config.epochs == 1 ? "" : "s", optimizer_text(report.identity.work));
   }
   if (config.step.label_smoothing > 0.0) {
@@ -226,7 +209,7 @@ std::string train_json(const TrainReport& report) {
       {"seed", config.seed},
       {"batch", config.step.batch},
       {"full_batch", config.full_batch},
-      {"last_batch", last_batch_name(config.last_batch)},
+      {"last_batch", report.identity.work.last_batch},
       {"optimizer", optimizer_text(report.identity.work)},
       {"learning_rate", config.learning_rate},
       {"schedule", config.schedule.text()},
@@ -255,7 +238,7 @@ std::string train_json(const TrainReport& report) {
       {"interrupted", result.interrupted},
       {"warnings", result.warnings},
       {"broken_images", result.broken_images},
-      {"error", report.error.empty() ? Json(nullptr) : Json(report.error)},
+      {"error", text_or_null(report.error)},
       {"kernels", report.kernels},
       {"work", to_json(report.identity.work)},
       {"executor", to_json(executor)}};
@@ -274,17 +257,12 @@ std::string train_csv(const TrainReport& report) {
   std::string text =
       "model,backend,device,batch,precision,threads,seed,epoch,train_loss,train_accuracy,test_loss,"
       "test_accuracy,seconds,samples,samples_per_second,data_wait_seconds,evaluation_seconds\n";
-  const auto number_or_nothing = [](const std::optional<double>& value) {
-    return value ? fmt::format("{}", *value) : std::string();
-  };
   for (const EpochResult& epoch : report.result.epochs) {
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", config.step.model.name,
-                    config.plan.backend, executor.device, config.step.batch,
-                    report.identity.work.precision, executor.threads, config.seed, epoch.epoch,
-                    epoch.train_loss, epoch.train_accuracy, number_or_nothing(epoch.test_loss),
-                    number_or_nothing(epoch.test_accuracy), epoch.seconds, epoch.samples,
-                    epoch.samples_per_second(), epoch.data_wait_seconds, epoch.evaluation_seconds);
+    text += csv_line(config.step.model.name, config.plan.backend, executor.device,
+                     config.step.batch, report.identity.work.precision, executor.threads,
+                     config.seed, epoch.epoch, epoch.train_loss, epoch.train_accuracy,
+                     epoch.test_loss, epoch.test_accuracy, epoch.seconds, epoch.samples,
+                     epoch.samples_per_second(), epoch.data_wait_seconds, epoch.evaluation_seconds);
   }
   return text;
 }

@@ -73,21 +73,15 @@ std::vector<std::string> names_in(const WeightFile& file, std::int64_t classes) 
 void add_network_options(Parser& command, NetworkOptions& options, const char* names) {
   RunOptions& run = options.run;
   command.add_option(names, run.model, "Model, see 'ridgeline models'; a checkpoint tells its own");
-  command.add_option("--set", run.settings, "Set an option of the model, repeatable")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->take_all();
-  command.add_option("--classes", run.classes, "Classes [those of the weights]")->type_name("N");
-  command.add_option("--image", options.image, "Size of the images [the model's own]")
-      ->type_name("HxW");
-  command.add_option("--init", run.init, "Initial weights: pytorch or he")->capture_default_str();
-  command.add_option("--seed", run.seed, "Seed of the initial weights")->capture_default_str();
-  command
-      .add_option("--weights", options.weights,
-                  "Take the weights of a .safetensors, .pth or .pt file")
-      ->type_name("FILE");
-  command.add_option("--checkpoint", options.checkpoint, "Take those of the last checkpoint")
-      ->type_name("DIR");
+  command.add_option("--set NAME=VALUE", run.settings, "Set an option of the model, repeatable")
+      ->expected(1);
+  command.add_option("--classes N", run.classes, "Classes [those of the weights]");
+  command.add_option("--image HxW", options.image, "Size of the images [the model's own]");
+  command.add_option("--init", run.init, "Initial weights: pytorch or he");
+  command.add_option("--seed", run.seed, "Seed of the initial weights");
+  command.add_option("--weights FILE", options.weights,
+                     "Take the weights of a .safetensors, .pth or .pt file");
+  command.add_option("--checkpoint DIR", options.checkpoint, "Take those of the last checkpoint");
   command.add_flag("--best", options.best, "Take the checkpoint with the best test accuracy");
 }
 

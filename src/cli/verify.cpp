@@ -129,10 +129,9 @@ std::string verify_json(const VerifyResult& result, const VerifyConfig& config) 
 std::string verify_csv(const VerifyResult& result) {
   std::string text = "name,layer,phase,shape,kernel,against_kernel,max_relative,rms_relative\n";
   for (const VerifiedValue& value : result.values) {
-    text += fmt::format("{},{},{},{},{},{},{},{}\n", csv_cell(value.name), csv_cell(value.layer),
-                        name_of(value.phase), value.shape.text(), csv_cell(value.tested_kernel),
-                        csv_cell(value.other_kernel), value.worst.max_relative,
-                        value.worst.rms_relative);
+    text += csv_line(value.name, value.layer, name_of(value.phase), value.shape.text(),
+                     value.tested_kernel, value.other_kernel, value.worst.max_relative,
+                     value.worst.rms_relative);
   }
   return text;
 }
@@ -192,13 +191,10 @@ void add_verify(Parser& program, Action& action) {
   Parser* command =
       program.add_subcommand("verify", "Compare two backends layer by layer, gradient by gradient");
   add_run_options(*command, options->run, "The backend to verify");
-  command->add_option("--against", options->against, "The backend to hold it against")
-      ->capture_default_str();
-  command->add_option("--steps", options->steps, "Training steps")->capture_default_str();
-  command
-      ->add_option("--tolerance", options->tolerance,
-                   "Largest error, relative to the largest element of a value [by precision]")
-      ->type_name("ERROR");
+  command->add_option("--against", options->against, "The backend to hold it against");
+  command->add_option("--steps", options->steps, "Training steps");
+  command->add_option("--tolerance ERROR", options->tolerance,
+                      "Largest error, relative to the largest element of a value [by precision]");
   command->add_flag(
       "--accumulate", options->accumulate,
       "Let errors travel: compute each value from the backend's own, not the other's");

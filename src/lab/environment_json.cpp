@@ -13,13 +13,6 @@ using Json = nlohmann::ordered_json;
 
 Json number_or_null(double number) { return number > 0.0 ? Json(number) : Json(nullptr); }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-template <typename Value>
-Json value_or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json cpu_json(const Environment& env) {
   Json caches = Json::array();
   for (const CacheInfo& cache : env.caches) {
@@ -36,7 +29,7 @@ Json cpu_json(const Environment& env) {
           {"numa_nodes", number_or_null(env.hosting.numa_nodes)},
           {"max_mhz", number_or_null(env.max_mhz)},
           {"governor", text_or_null(env.hosting.governor)},
-          {"boost", value_or_null(env.hosting.boost)},
+          {"boost", or_null(env.hosting.boost)},
           {"vector_extensions", env.vector_extensions},
           {"caches", std::move(caches)}};
 }
@@ -46,11 +39,11 @@ Json gpu_json(const GpuInfo& gpu, const GpuDetails& details) {
           {"compute_capability", gpu.capability},
           {"multiprocessors", gpu.multiprocessors},
           {"max_mhz", number_or_null(gpu.clock_mhz)},
-          {"max_memory_mhz", value_or_null(details.memory_mhz)},
-          {"memory_bus_bits", value_or_null(details.memory_bus_bits)},
+          {"max_memory_mhz", or_null(details.memory_mhz)},
+          {"memory_bus_bits", or_null(details.memory_bus_bits)},
           {"memory_bytes", gpu.memory_bytes},
           {"l2_bytes", gpu.l2_bytes},
-          {"ecc", value_or_null(details.ecc)},
+          {"ecc", or_null(details.ecc)},
           {"cuda_driver", gpu.cuda_driver}};
 }
 
@@ -66,8 +59,8 @@ Json lasting(const Environment& env) {
   return {{"host", env.host},
           {"cpu", cpu_json(env)},
           {"memory_bytes", env.memory_bytes},
-          {"cpu_limit", value_or_null(env.hosting.cpu_limit)},
-          {"memory_limit_bytes", value_or_null(env.hosting.memory_limit_bytes)},
+          {"cpu_limit", or_null(env.hosting.cpu_limit)},
+          {"memory_limit_bytes", or_null(env.hosting.memory_limit_bytes)},
           {"machine", text_or_null(env.hosting.machine)},
           {"virtualisation", text_or_null(env.hosting.virtualisation)},
           {"container", text_or_null(env.hosting.container)},

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "base/text.h"
+
 namespace ridgeline::study {
 namespace {
 
@@ -29,12 +31,9 @@ class Words {
 
 // "native,auto@cpu,auto@cuda:0": devices only where a backend has several.
 std::string backends_text(const std::vector<ExecutorName>& executors) {
-  std::string text;
-  for (const ExecutorName& executor : executors) {
-    if (!text.empty()) text += ',';
-    text += executor.key();
-  }
-  return text;
+  std::vector<std::string> keys;
+  for (const ExecutorName& executor : executors) keys.push_back(executor.key());
+  return joined(keys, ",");
 }
 
 std::vector<std::string> command_of(const Part& part, const std::string& model) {

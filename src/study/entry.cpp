@@ -1,5 +1,6 @@
 #include "study/entry.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/suggest.h"
@@ -78,21 +79,26 @@ std::string Entry::required_text(const char* key) {
   return value;
 }
 
-std::vector<std::string> Entry::texts(const char* key, const Check& check) {
-  std::vector<std::string> values;
-  std::set<std::string> seen;
+template <typename Value, typename Read>
+std::vector<Value> Entry::list(const char* key, const Read& read) {
+  std::vector<Value> values;
   for (const toml::node* node : items(key)) {
-    const std::optional<std::string> value = node->value_exact<std::string>();
-    if (!value || value->empty()) {
-      refuse(*node, fmt::format("'{}' must be a list of texts", key));
+    Value value = read(*node);
+    if (std::find(values.begin(), values.end(), value) != values.end()) {
+      refuse(*node, fmt::format("'{}': {} is named twice", key, value));
     }
-    if (!seen.insert(*value).second) {
-      refuse(*node, fmt::format("'{}': {} is named twice", key, *value));
-    }
-    check_value(*node, *value, check);
-    values.push_back(*value);
+    values.push_back(std::move(value));
   }
   return values;
+}
+
+std::vector<std::string> Entry::texts(const char* key, const Check& check) {
+  return list<std::string>(key, [&](const toml::node& node) {
+    const std::optional<std::string> value = node.value_exact<std::string>();
+    if (!value || value->empty()) refuse(node, fmt::format("'{}' must be a list of texts", key));
+    check_value(node, *value, check);
+    return *value;
+  });
 }
 
 std::string Entry::word_at(const toml::node& node, const std::string& key) const {
@@ -105,48 +111,31 @@ std::string Entry::word_at(const toml::node& node, const std::string& key) const
 }
 
 std::vector<std::string> Entry::words(const char* key, const Check& check) {
-  std::vector<std::string> values;
-  std::set<std::string> seen;
-  for (const toml::node* node : items(key)) {
-    values.push_back(word_at(*node, key));
-    if (!seen.insert(values.back()).second) {
-      refuse(*node, fmt::format("'{}': {} is named twice", key, values.back()));
-    }
-    check_value(*node, values.back(), check);
-  }
-  return values;
+  return list<std::string>(key, [&](const toml::node& node) {
+    std::string word = word_at(node, key);
+    check_value(node, word, check);
+    return word;
+  });
 }
 
 std::vector<std::int64_t> Entry::wholes(const char* key, std::int64_t least) {
-  std::vector<std::int64_t> values;
-  std::set<std::int64_t> seen;
-  for (const toml::node* node : items(key)) {
-    const std::optional<std::int64_t> value = node->value_exact<std::int64_t>();
+  return list<std::int64_t>(key, [&](const toml::node& node) {
+    const std::optional<std::int64_t> value = node.value_exact<std::int64_t>();
     if (!value || *value < least) {
-      refuse(*node, fmt::format("'{}' must be a list of whole numbers from {}", key, least));
+      refuse(node, fmt::format("'{}' must be a list of whole numbers from {}", key, least));
     }
-    if (!seen.insert(*value).second) {
-      refuse(*node, fmt::format("'{}': {} is named twice", key, *value));
-    }
-    values.push_back(*value);
-  }
-  return values;
+    return *value;
+  });
 }
 
 std::vector<double> Entry::numbers(const char* key) {
-  std::vector<double> values;
-  std::set<double> seen;
-  for (const toml::node* node : items(key)) {
-    const std::optional<double> value = node->value<double>();
-    if (!node->is_number() || !value || !(*value > 0.0) || !std::isfinite(*value)) {
-      refuse(*node, fmt::format("'{}' must be a list of numbers above 0", key));
+  return list<double>(key, [&](const toml::node& node) {
+    const std::optional<double> value = node.value<double>();
+    if (!node.is_number() || !value || !(*value > 0.0) || !std::isfinite(*value)) {
+      refuse(node, fmt::format("'{}' must be a list of numbers above 0", key));
     }
-    if (!seen.insert(*value).second) {
-      refuse(*node, fmt::format("'{}': {} is named twice", key, *value));
-    }
-    values.push_back(*value);
-  }
-  return values;
+    return *value;
+  });
 }
 
 std::optional<std::int64_t> Entry::whole(const char* key, std::int64_t least) {

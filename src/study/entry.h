@@ -57,6 +57,9 @@ class Entry {
   [[nodiscard]] const toml::node* at_scale(const toml::node& node, const std::string& key,
                                            bool table_allowed) const;
   [[nodiscard]] std::vector<const toml::node*> items(const char* key);
+  // What `read` gives for each item, none of them twice.
+  template <typename Value, typename Read>
+  [[nodiscard]] std::vector<Value> list(const char* key, const Read& read);
   void check_value(const toml::node& node, const std::string& value, const Check& check) const;
   [[nodiscard]] std::string word_at(const toml::node& node, const std::string& key) const;
 

@@ -148,15 +148,10 @@ class ThisMachine final : public Capabilities {
       }
     }
     if (is_peer(executor.backend)) {
-      const PeerName peer = parse_peer(executor.backend);
-      if (executor.device == "mps") {
-#ifdef __APPLE__
-        return peer_availability(peer).reason;
-#else
-        return "no MPS device: that is a Mac's GPU";
+#ifndef __APPLE__
+      if (executor.device == "mps") return "no MPS device: that is a Mac's GPU";
 #endif
-      }
-      return peer_availability(peer).reason;
+      return peer_availability(parse_peer(executor.backend)).reason;
     }
     for (const Backend* backend : all_backends()) {
       if (backend->name == executor.backend) return backend->unavailable();

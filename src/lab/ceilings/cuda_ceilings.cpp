@@ -239,6 +239,9 @@ std::vector<Ceiling> measure_cuda(Device& device, const CeilingProgress& progres
     if (progress) progress(done, kParts, what);
     ++done;
   };
+  const auto append = [&](const std::vector<Ceiling>& more) {
+    found.insert(found.end(), more.begin(), more.end());
+  };
   constexpr ArithmeticKind kPlain[] = {{Arithmetic::fp32, "fp32", "cuda core"},
                                        {Arithmetic::fp64, "fp64", "cuda core"}};
   for (const ArithmeticKind& kind : kPlain) {
@@ -248,9 +251,7 @@ std::vector<Ceiling> measure_cuda(Device& device, const CeilingProgress& progres
   for (const Precision precision : kTensorPrecisions) {
     announce(fmt::format("{} on tensor cores", name_of(precision)));
     if (!device.refuse(precision).empty()) continue;
-    for (Ceiling& ceiling : measure_tensor(device, precision, effort)) {
-      found.push_back(std::move(ceiling));
-    }
+    append(measure_tensor(device, precision, effort));
   }
   const std::int64_t l2_bytes = cuda::device_limits().l2_bytes;
   const auto measure_level = [&](const std::string& level, std::int64_t capacity,
@@ -270,13 +271,9 @@ std::vector<Ceiling> measure_cuda(Device& device, const CeilingProgress& progres
   measure_level("memory", static_cast<std::int64_t>(total),
                 std::min<std::int64_t>(wanted, static_cast<std::int64_t>(free / 2)));
   announce("launches");
-  for (Ceiling& ceiling : launch_latencies(device, effort.repeats)) {
-    found.push_back(std::move(ceiling));
-  }
+  append(launch_latencies(device, effort.repeats));
   announce("copies to and from the host");
-  for (Ceiling& ceiling : transfer_rates(device, effort.repeats)) {
-    found.push_back(std::move(ceiling));
-  }
+  append(transfer_rates(device, effort.repeats));
   if (const std::optional<KnownGpu> known = known_gpu(device.description())) {
     for (Ceiling& ceiling : found) ceiling.datasheet = datasheet_of(*known, ceiling);
   }

@@ -11,16 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <typename Value>
-Json optional_json(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-std::optional<double> optional_number(const Json& json) {
-  if (json.is_null()) return std::nullopt;
-  return json.get<double>();
-}
-
 Json to_json(const StepDetails& details) {
   return {{"steps", list_json(details.steps)},
           {"memory", list_json(details.memory)},
@@ -49,8 +39,10 @@ void replay(const Json& event, std::size_t candidates, double shift, MeasureSink
   if (kind == "begun") {
     sink.begun(candidate);
   } else if (kind == "prepared") {
-    sink.prepared(candidate, {event.at("setup_seconds").get<double>(),
-                              optional_number(event.at("autotune_seconds"))});
+    Preparation preparation;
+    read_value(event.at("setup_seconds"), preparation.setup_seconds);
+    read_value(event.at("autotune_seconds"), preparation.autotune_seconds);
+    sink.prepared(candidate, preparation);
   } else if (kind == "samples") {
     auto samples = read_list<Sample>(event.at("samples"));
     for (Sample& sample : samples) sample.at_seconds += shift;
@@ -80,7 +72,7 @@ void EventWriter::prepared(std::size_t candidate, const Preparation& preparation
   write_(line_of({{"event", "prepared"},
                   {"candidate", candidate},
                   {"setup_seconds", preparation.setup_seconds},
-                  {"autotune_seconds", optional_json(preparation.autotune_seconds)}}));
+                  {"autotune_seconds", or_null(preparation.autotune_seconds)}}));
 }
 
 void EventWriter::measured(std::size_t candidate, std::span<const Sample> samples) {

@@ -272,7 +272,7 @@ PeerSetup Peer::prepare(const PeerWork& work, const PeerFiles& files) {
                         {"options", name().options},
                         {"work", work_json(work)},
                         {"threads", state_->options.threads},
-                        {"device", work.device.empty() ? Json(nullptr) : Json(work.device)},
+                        {"device", text_or_null(work.device)},
                         {"weights", files.weights().string()},
                         {"samples", files.samples().string()}};
   return state_->ask(request, state_->options.reply_seconds, [&](const Json& answer) {

@@ -159,6 +159,60 @@ def read_safetensors(path):
     return arrays
 
 
+# ---- What all peers have -----------------------------------------------------------------------------------------------
+
+class Host:
+    """Where a peer computes: the host's processor, which nobody has to wait for and which has no clock of its own."""
+
+    def synchronize(self):
+        pass
+
+    def mark(self):
+        """A point in the device's own time; nothing where it has none."""
+        return None
+
+    def between(self, begin, end):
+        return begin.elapsed_time(end) / 1e3
+
+    def memory(self):
+        """Bytes: the most in use and the most reserved; nothing where nobody counts them."""
+        return (None, None)
+
+    def device_name(self):
+        return "cpu"
+
+    def set_threads(self, threads):
+        pass  # most libraries were told by the environment before they were loaded: see limit_threads
+
+
+class Peer(Host):
+    """Forward, backward and update as phases, no dropout, no loss scale."""
+    compiles = True
+
+    def step(self):
+        self.forward()
+        if self.work.training:
+            self.backward()
+            self.update()
+
+    def compile(self):
+        """What happens once: here compilation, in a first step."""
+        self.step()
+
+    def has_phases(self):
+        return True
+
+    def without_dropout(self):
+        """Random numbers differ between frameworks. Returns what brings dropout back."""
+        return lambda: None
+
+    def set_scale(self, scale):
+        pass
+
+    def batch(self, index):
+        return self.host[index % len(self.host)]
+
+
 # ---- PyTorch -----------------------------------------------------------------------------------------------------------
 
 def torch_chain(torch, layers):
@@ -209,13 +263,13 @@ def torch_network(torch, work):
     return getattr(torchvision.models, work.model)(**options)
 
 
-class TorchPeer:
+class TorchPeer(Peer):
     def __init__(self, peer, options, work, arrays, device, seed):
         import torch
         self.torch, self.work, self.options = torch, work, options
         self.kind = peer[len("torch-"):]
         self.device = torch.device(device or ("cuda:0" if self.kind == "cuda" else self.kind))
-        self.graph, self.graph_loss, self.position = None, None, 0
+        self.graph, self.graph_loss = None, None
         self.compiles = "compile" in options or "cuda-graph" in options
         self.set_precision()
         if self.kind == "cuda":  # nothing of earlier work counts
@@ -335,11 +389,8 @@ class TorchPeer:
         if self.graph is not None:
             self.graph.replay()
             self.result = self.graph_loss
-            return
-        self.forward()
-        if self.work.training:
-            self.backward()
-            self.update()
+        else:
+            super().step()
 
     def compile(self):
         """What happens once: compilation in a first step, capture of a graph."""
@@ -380,7 +431,6 @@ class TorchPeer:
         self.upload(0)
 
     def without_dropout(self):
-        """Random numbers differ between frameworks. Returns what brings dropout back."""
         layers = [m for m in self.network.modules() if isinstance(m, self.torch.nn.Dropout) and m.p > 0 and m.training]
         rates = [layer.p for layer in layers]
 
@@ -394,7 +444,7 @@ class TorchPeer:
         return lambda: set_rates(rates)
 
     def upload(self, index):
-        images, labels = self.host[index % len(self.host)]
+        images, labels = self.batch(index)
         self.images.copy_(images, non_blocking=True)
         self.labels.copy_(labels, non_blocking=True)
 
@@ -410,7 +460,6 @@ class TorchPeer:
             self.torch.mps.synchronize()
 
     def mark(self):
-        """A point in the device's own time; nothing where it has none."""
         if self.kind == "cuda":
             event = self.torch.cuda.Event(enable_timing=True)
         elif self.kind == "mps" and hasattr(self.torch.mps, "Event"):
@@ -419,9 +468,6 @@ class TorchPeer:
             return None
         event.record()
         return event
-
-    def between(self, begin, end):
-        return begin.elapsed_time(end) / 1e3
 
     def memory(self):
         if self.kind == "cuda":
@@ -442,7 +488,22 @@ class TorchPeer:
 
 # ---- NumPy and CuPy: mlp -----------------------------------------------------------------------------------------------
 
-class ArrayPeer:
+def array_activation(xp, kind):
+    """The value at z, and the slope there, which may use the value a."""
+    leak, sigmoid = xp.float32(LEAKY_SLOPE), lambda z: 1 / (1 + xp.exp(-z))
+
+    def silu_slope(z, a):
+        s = sigmoid(z)
+        return s * (1 + z * (1 - s))
+
+    return {"relu": (lambda z: xp.maximum(z, 0), lambda z, a: z > 0),
+            "relu6": (lambda z: xp.clip(z, 0, 6), lambda z, a: (z > 0) & (z < 6)),
+            "leaky_relu": (lambda z: xp.where(z > 0, z, z * leak), lambda z, a: xp.where(z > 0, xp.float32(1), leak)),
+            "sigmoid": (sigmoid, lambda z, a: a * (1 - a)), "tanh": (xp.tanh, lambda z, a: 1 - a * a),
+            "silu": (lambda z: z * sigmoid(z), silu_slope)}[kind]
+
+
+class ArrayPeer(Peer):
     """Dense layers by matrix products and whole-array arithmetic; the same text serves both libraries."""
     compiles = False
 
@@ -457,7 +518,7 @@ class ArrayPeer:
         self.xp = xp = cupy if self.cuda else numpy
         self.work = work
         layers = layers_of(work)
-        self.activation = work.settings["activation"]
+        self.activate, self.slope = array_activation(xp, work.settings["activation"])
         self.names = [layer[1] for layer in layers if layer[0] == "linear"]
         check_weights(arrays.weights, parameter_shapes(layers))
         self.initial = {name: xp.asarray(arrays.weights[name], dtype=xp.float32) for name in parameter_shapes(layers)}
@@ -477,47 +538,10 @@ class ArrayPeer:
         self.updates = 0
         self.upload(0)
 
-    def has_phases(self):
-        return True
-
-    def without_dropout(self):
-        return lambda: None
-
-    def set_scale(self, scale):
-        pass
-
     def upload(self, index):
-        images, labels = self.host[index % len(self.host)]
+        images, labels = self.batch(index)
         self.images = self.xp.asarray(images.reshape(self.work.batch, -1))
         self.labels = self.xp.asarray(labels)
-
-    def activate(self, z):
-        xp, kind = self.xp, self.activation
-        if kind == "relu":
-            return xp.maximum(z, 0)
-        if kind == "relu6":
-            return xp.clip(z, 0, 6)
-        if kind == "leaky_relu":
-            return xp.where(z > 0, z, z * xp.float32(LEAKY_SLOPE))
-        if kind == "tanh":
-            return xp.tanh(z)
-        sigmoid = 1 / (1 + xp.exp(-z))
-        return sigmoid if kind == "sigmoid" else z * sigmoid
-
-    def slope(self, z, a):
-        xp, kind = self.xp, self.activation
-        if kind == "relu":
-            return z > 0
-        if kind == "relu6":
-            return (z > 0) & (z < 6)
-        if kind == "leaky_relu":
-            return xp.where(z > 0, xp.float32(1), xp.float32(LEAKY_SLOPE))
-        if kind == "tanh":
-            return 1 - a * a
-        if kind == "sigmoid":
-            return a * (1 - a)
-        sigmoid = 1 / (1 + xp.exp(-z))
-        return sigmoid * (1 + z * (1 - sigmoid))
 
     def forward(self):
         xp = self.xp
@@ -583,12 +607,6 @@ class ArrayPeer:
             root = xp.sqrt(second / (1 - beta2 ** self.updates)) + numbers["epsilon"]
             value -= rate / (1 - beta1 ** self.updates) * first / root
 
-    def step(self):
-        self.forward()
-        if self.work.training:
-            self.backward()
-            self.update()
-
     def loss(self):
         if self.work.training:
             return float(self.result)
@@ -618,9 +636,6 @@ class ArrayPeer:
             return "cpu"
         number = self.xp.cuda.Device().id
         return "cuda:{} {}".format(number, self.xp.cuda.runtime.getDeviceProperties(number)["name"].decode())
-
-    def set_threads(self, threads):
-        pass  # OpenBLAS and MKL were told by the environment before they were loaded
 
 
 def host_loss(np, logits, labels):
@@ -663,7 +678,7 @@ def activation_functions(jit):
     return value, slope
 
 
-class CpuLoops:
+class CpuLoops(Host):
     """Loops over images, channels and pixels; the outermost is shared among the threads."""
 
     def __init__(self, device):
@@ -821,12 +836,10 @@ class CpuLoops:
                 second[k] = beta2 * second[k] + (1 - beta2) * gradient * gradient
                 w[k] -= rate / correction1 * first[k] / (math.sqrt(second[k] / correction2) + epsilon)
 
-        self.normalise, self.conv_forward, self.conv_backward_data = normalise, conv_forward, conv_backward_data
-        self.conv_backward_weights, self.pool_forward, self.pool_backward = conv_backward_weights, pool_forward, pool_backward
-        self.dense_forward, self.dense_backward_data = dense_forward, dense_backward_data
-        self.dense_backward_weights, self.loss = dense_backward_weights, loss
-        self.activation_forward, self.activation_backward = activation_forward, activation_backward
-        self.sgd, self.adam = sgd, adam
+        for loop in (normalise, conv_forward, conv_backward_data, conv_backward_weights, pool_forward, pool_backward,
+                     dense_forward, dense_backward_data, dense_backward_weights, activation_forward,
+                     activation_backward, loss, sgd, adam):
+            setattr(self, loop.__name__, loop)
 
     def array(self, values):
         return self.np.array(values)
@@ -840,24 +853,12 @@ class CpuLoops:
     def on_host(self, array):
         return array
 
-    def synchronize(self):
-        pass
-
-    def mark(self):
-        return None
-
-    def memory(self):
-        return (None, None)
-
-    def device_name(self):
-        return "cpu"
-
     def set_threads(self, threads):
         if threads > 0:
             self.numba.set_num_threads(min(threads, self.numba.config.NUMBA_NUM_THREADS))
 
 
-class CudaLoops:
+class CudaLoops(Host):
     """One thread for each number of the result; sums over images meet by atomic additions."""
     BLOCK = 128
 
@@ -1097,13 +1098,9 @@ class CudaLoops:
         name = self.cuda.get_current_device().name
         return "cuda:{} {}".format(self.number, name.decode() if isinstance(name, bytes) else name)
 
-    def set_threads(self, threads):
-        pass
 
-
-class NumbaPeer:
+class NumbaPeer(Peer):
     """Full backpropagation through mnist_cnn or mlp, gradients averaged over the batch, nothing allocated in a step."""
-    compiles = True
 
     def __init__(self, peer, options, work, arrays, device, seed):
         work.only(peer, ("mnist_cnn", "mlp"))
@@ -1116,6 +1113,8 @@ class NumbaPeer:
         if not hasattr(np, "row_stack"):
             np.row_stack = np.vstack  # Numba looks up a name that NumPy 2.5 no longer has
         self.loops = loops = CudaLoops(device) if peer == "numba-cuda" else CpuLoops(device)
+        self.synchronize, self.mark, self.memory = loops.synchronize, loops.mark, loops.memory
+        self.device_name, self.set_threads = loops.device_name, loops.set_threads
         self.initial = {name: arrays.weights[name].astype(np.float32) for name in shapes}
         self.parameters = {name: loops.array(value) for name, value in self.initial.items()}
         self.gradients = {name: loops.empty(shape) for name, shape in shapes.items()}
@@ -1156,17 +1155,8 @@ class NumbaPeer:
         self.updates = 0
         self.upload(0)
 
-    def has_phases(self):
-        return True
-
-    def without_dropout(self):
-        return lambda: None
-
-    def set_scale(self, scale):
-        pass
-
     def upload(self, index):
-        images, labels = self.host[index % len(self.host)]
+        images, labels = self.batch(index)
         self.loops.copy(images, self.images)
         self.loops.copy(labels, self.labels)
 
@@ -1223,44 +1213,16 @@ class NumbaPeer:
                 self.loops.adam(w, g, first, second, rate, beta1, beta2, numbers["epsilon"], decay,
                                 numbers["name"] == "adamw", 1 - beta1 ** self.updates, 1 - beta2 ** self.updates)
 
-    def step(self):
-        self.forward()
-        if self.work.training:
-            self.backward()
-            self.update()
-
-    def compile(self):
-        self.step()
-
     def loss(self):
         if self.work.training:
             return float(self.loops.on_host(self.losses).astype(self.np.float64).mean())
         return host_loss(self.np, self.loops.on_host(self.values[-1]), self.loops.on_host(self.labels))
 
-    def synchronize(self):
-        self.loops.synchronize()
-
-    def mark(self):
-        return self.loops.mark()
-
-    def between(self, begin, end):
-        return begin.elapsed_time(end) / 1e3
-
-    def memory(self):
-        return self.loops.memory()
-
-    def device_name(self):
-        return self.loops.device_name()
-
-    def set_threads(self, threads):
-        self.loops.set_threads(threads)
-
 
 # ---- TensorFlow --------------------------------------------------------------------------------------------------------
 
-class TensorFlowPeer:
+class TensorFlowPeer(Peer):
     """mlp and mnist_cnn as one traced function a step. Images are NHWC inside: its CPU convolutions know nothing else."""
-    compiles = True
 
     def __init__(self, peer, options, work, arrays, device, seed):
         work.only(peer, ("mnist_cnn", "mlp"))
@@ -1347,9 +1309,6 @@ class TensorFlowPeer:
         with self.tf.device(self.place):
             self.result = self.function()
 
-    def compile(self):
-        self.step()
-
     def reset(self):
         for name, value in self.initial.items():
             self.parameters[name].assign(value)
@@ -1359,14 +1318,8 @@ class TensorFlowPeer:
         self.result = None
         self.upload(0)
 
-    def without_dropout(self):
-        return lambda: None
-
-    def set_scale(self, scale):
-        pass
-
     def upload(self, index):
-        images, labels = self.host[index % len(self.host)]
+        images, labels = self.batch(index)
         self.images.assign(images)
         self.labels.assign(labels)
 
@@ -1377,9 +1330,6 @@ class TensorFlowPeer:
         if self.result is not None:
             self.result.numpy()
 
-    def mark(self):
-        return None
-
     def memory(self):
         if "GPU" not in self.place:
             return (None, None)
@@ -1387,9 +1337,6 @@ class TensorFlowPeer:
 
     def device_name(self):
         return "cpu" if "CPU" in self.place else "cuda:" + self.place[-1]
-
-    def set_threads(self, threads):
-        pass  # told before the framework started: see limit_threads
 
 
 # ---- Peers by name -----------------------------------------------------------------------------------------------------

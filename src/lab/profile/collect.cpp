@@ -211,15 +211,14 @@ class Collection {
 
   void add(Activity activity, std::string name, std::string track, double begin, double end,
            std::int64_t iteration, std::int64_t step) {
-    ProfileEvent event;
-    event.activity = activity;
-    event.name = std::move(name);
-    event.track = std::move(track);
-    event.begin = begin;
-    event.end = end;
-    event.iteration = iteration;
-    event.step = step;
-    collected_.profile.events.push_back(std::move(event));
+    collected_.profile.events.push_back({.activity = activity,
+                                         .name = std::move(name),
+                                         .track = std::move(track),
+                                         .begin = begin,
+                                         .end = end,
+                                         .iteration = iteration,
+                                         .step = step,
+                                         .bytes = std::nullopt});
   }
 
   void watch_host() {
@@ -256,6 +255,13 @@ class Collection {
     }
   }
 
+  void watch_iterations() {
+    step_.run(options_.iterations, [&](const Iteration& iteration) {
+      add_host_events(iteration);
+      return counted_on();
+    });
+  }
+
   void watch_device() {
     DeviceProfilerOrReason made = make_device_profiler(*session_, plan_);
     if (made.profiler != nullptr) {
@@ -268,20 +274,14 @@ class Collection {
     }
     if (made.profiler == nullptr) {
       miss("activity of the device", made.reason + "; each step is timed by events instead");
-      step_.run(options_.iterations, [&](const Iteration& iteration) {
-        add_host_events(iteration);
-        return counted_on();
-      });
+      watch_iterations();
       stepwise_ = measure_steps(*session_, plan_).seconds;
       return;
     }
     try {
       // Launches are recorded anew, for the profiler.
       step_.run(2, [](const Iteration&) { return true; });
-      step_.run(options_.iterations, [&](const Iteration& iteration) {
-        add_host_events(iteration);
-        return counted_on();
-      });
+      watch_iterations();
     } catch (...) {
       try {
         add_device_events(made.profiler->stop());

@@ -5,21 +5,12 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "lab/profile/thread_activity.h"
 
 namespace ridgeline {
 namespace {
-
-std::vector<std::string_view> ops_in(std::string_view text) {
-  std::vector<std::string_view> ops;
-  for (;;) {
-    const std::size_t end = text.find('+');
-    ops.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return ops;
-    text.remove_prefix(end + 1);
-  }
-}
 
 // The words of study 2 for a forward op.
 std::string_view forward_word(std::string_view op) {
@@ -100,7 +91,7 @@ std::string study2_group(const StepTime& step) {
     return "gradient computation";
   }
   std::vector<std::string_view> words;
-  for (const std::string_view op : ops_in(step.ops)) {
+  for (const std::string_view op : pieces_of(step.ops, "+")) {
     const std::string_view word = forward_word(op);
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
   }

@@ -11,14 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Rows are only ever written behind others: what this store has of a run is the beginning of what
-// the other has, or all of it.
-template <typename Row>
-std::span<const Row> beyond(const std::vector<Row>& rows, std::int64_t known) {
-  const std::span<const Row> all(rows);
-  return all.subspan(std::min(static_cast<std::size_t>(known), all.size()));
-}
-
 }  // namespace
 
 // Brings in one run; true when it is new.
@@ -26,8 +18,8 @@ bool Store::merge(const RunContents& contents) {
   Database& database = *database_;
   const RunRecord& run = contents.run;
   sqlite::Statement& find =
-      database.connection->prepared("SELECT \"id\", \"status\" FROM \"runs\" WHERE \"uuid\" = ?");
-  find.bind(1, std::string_view(run.uuid));
+      database.connection->prepared("SELECT \"id\", \"status\" FROM \"runs\" WHERE \"uuid\" = ?")
+          .with(run.uuid);
   const bool known = find.step();
   RunId id = known ? find.integer(0) : 0;
   const bool unfinished = known && find.text(1) == name_of(RunStatus::running);
@@ -35,24 +27,15 @@ bool Store::merge(const RunContents& contents) {
   if (!known) {
     id = database.insert_run(run);
   } else if (unfinished && run.status != RunStatus::running) {
-    sqlite::Statement& update = database.connection->prepared(
-        "UPDATE \"runs\" SET \"status\" = ?, \"error\" = ?, \"finished\" = ? WHERE \"id\" = ?");
-    update.bind(1, name_of(run.status));
-    update.bind(2, std::string_view(run.error));
-    update.bind(3, std::string_view(run.finished));
-    update.bind(4, id);
-    update.run();
-    database.set_numbers(id, run.numbers);
-    database.set_notes(id, run.notes);
+    (void)database.set_end(id, run.status, run.error, run.finished);
+    database.set_values(id, run.numbers, run.notes);
   }
-  database.append_rows(id, beyond(contents.samples, database.row_count<Sample>(id)));
-  database.append_rows(id, beyond(contents.steps, database.row_count<StepTime>(id)));
-  database.append_rows(id, beyond(contents.readings, database.row_count<Reading>(id)));
-  database.append_rows(id, beyond(contents.memory, database.row_count<MemoryEntry>(id)));
-  database.append_rows(id, beyond(contents.findings, database.row_count<Finding>(id)));
-  database.append_rows(id, beyond(contents.epochs, database.row_count<EpochRecord>(id)));
-  database.append_rows(id, beyond(contents.live, database.row_count<LiveEntry>(id)));
-  database.append_rows(id, beyond(contents.timeline, database.row_count<TimelineEntry>(id)));
+  // Rows are only ever written behind others: what this store has of a run is the beginning of what
+  // the other has, or all of it.
+  visit_tables(contents, [&]<typename Row>(const std::vector<Row>& rows) {
+    const auto known_rows = static_cast<std::size_t>(database.row_count<Row>(id));
+    database.append_rows(id, std::span(rows).subspan(std::min(known_rows, rows.size())));
+  });
   return !known;
 }
 
@@ -100,11 +83,11 @@ void Store::merge_ceilings(const std::string& environment, const std::vector<Cei
 
 std::int64_t Store::import_results(const fs::path& path) {
   const ImportFile file = read_import_file(path);
-  sqlite::Transaction transaction(*database_->connection);
-  database_->insert_environment(file.environment);
   std::int64_t added = 0;
-  for (const RunContents& contents : file.runs) added += merge(contents) ? 1 : 0;
-  transaction.commit();
+  database_->change([&] {
+    database_->insert_environment(file.environment);
+    for (const RunContents& contents : file.runs) added += merge(contents) ? 1 : 0;
+  });
   return added;
 }
 
@@ -150,11 +133,11 @@ std::int64_t Store::import(const fs::path& other) {
     if (networks.insert(run.network).second) {
       if (const auto network = source.network(run.network)) database_->insert_network(*network);
     }
-    added += merge({run, source.samples(run.id), source.steps(run.id), source.readings(run.id),
-                    source.memory(run.id), source.findings(run.id), source.epochs(run.id),
-                    source.live_bytes(run.id), source.timeline(run.id)})
-                 ? 1
-                 : 0;
+    RunContents contents{run, {}};
+    visit_tables(contents, [&]<typename Row>(std::vector<Row>& rows) {
+      rows = source.database_->rows<Row>(run.id);
+    });
+    added += merge(contents) ? 1 : 0;
   }
   transaction.commit();
   return added;

@@ -1,11 +1,13 @@
 #include "lab/store/import_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -98,35 +100,22 @@ void take_fields(const Place& place, Row& row) {
   visit_fields(row, [&](std::string_view name, auto& field) { take(place, name, field); });
 }
 
-void require(const Place& place, std::initializer_list<std::string_view> names) {
+void require(const Place& place, std::span<const std::string_view> names) {
   for (const std::string_view name : names) {
     if (place.find(name) == nullptr) bad_input("{}: is missing", place.at(name));
   }
 }
 
-void require_of(const Place& place, const Sample&) { require(place, {"wall_seconds"}); }
-void require_of(const Place& place, const StepTime&) { require(place, {"index", "seconds"}); }
-void require_of(const Place& place, const Reading&) {
-  require(place, {"at_seconds", "device", "sensor", "value"});
-}
-void require_of(const Place& place, const MemoryEntry&) {
-  require(place, {"device", "category", "source", "bytes"});
-}
-void require_of(const Place& place, const Finding&) {
-  require(place, {"name", "severity", "evidence"});
-}
-// A loss that is null is not a number: the training went astray.
-void require_of(const Place& place, EpochRecord& epoch) {
-  require(place, {"epoch", "samples", "seconds"});
-  epoch.train_loss = epoch.train_accuracy = std::numeric_limits<double>::quiet_NaN();
-}
-
-void require_of(const Place& place, const LiveEntry&) {
-  require(place, {"step", "category", "bytes"});
-}
-void require_of(const Place& place, const TimelineEntry&) {
-  require(place, {"activity", "name", "track", "begin_seconds", "end_seconds"});
-}
+// By the table.
+const std::map<std::string_view, std::vector<std::string_view>> kRequired = {
+    {row_table<Sample>, {"wall_seconds"}},
+    {row_table<StepTime>, {"index", "seconds"}},
+    {row_table<Reading>, {"at_seconds", "device", "sensor", "value"}},
+    {row_table<MemoryEntry>, {"device", "category", "source", "bytes"}},
+    {row_table<Finding>, {"name", "severity", "evidence"}},
+    {row_table<EpochRecord>, {"epoch", "samples", "seconds"}},
+    {row_table<LiveEntry>, {"step", "category", "bytes"}},
+    {row_table<TimelineEntry>, {"activity", "name", "track", "begin_seconds", "end_seconds"}}};
 
 template <typename Row>
 void take_list(const Place& run, std::vector<Row>& rows) {
@@ -139,7 +128,11 @@ void take_list(const Place& run, std::vector<Row>& rows) {
     const Place place{(*list)[i], fmt::format("{}[{}]", run.at(name), i)};
     check_names(place, known);
     Row row;
-    require_of(place, row);
+    require(place, kRequired.at(name));
+    // A loss that is null is not a number: the training went astray.
+    if constexpr (std::same_as<Row, EpochRecord>) {
+      row.train_loss = row.train_accuracy = std::numeric_limits<double>::quiet_NaN();
+    }
     take_fields(place, row);
     rows.push_back(std::move(row));
   }
@@ -164,10 +157,10 @@ void take_part(const Place& run, std::string_view name, Record& record) {
   check_names(place, field_names<Record>());
   take_fields(place, record);
   if constexpr (requires { record.batch; }) {
-    require(place, {"model", "batch"});
+    require(place, std::array<std::string_view, 2>{"model", "batch"});
     if (record.batch < 1) place.refuse("batch", "at least 1");
   } else {
-    require(place, {"backend", "device"});
+    require(place, std::array<std::string_view, 2>{"backend", "device"});
   }
 }
 
@@ -228,18 +221,9 @@ RunContents take_run(const Place& place, const std::string& environment, std::in
   RunRecord& run = contents.run;
   run.status = RunStatus::complete;
   run.command = "import";
-  std::vector<std::string_view> known = {"work",
-                                         "executor",
-                                         "numbers",
-                                         "notes",
-                                         row_table<Sample>,
-                                         row_table<StepTime>,
-                                         row_table<Reading>,
-                                         row_table<MemoryEntry>,
-                                         row_table<Finding>,
-                                         row_table<EpochRecord>,
-                                         row_table<LiveEntry>,
-                                         row_table<TimelineEntry>};
+  std::vector<std::string_view> known = {"work", "executor", "numbers", "notes"};
+  visit_tables(contents,
+               [&]<typename Row>(const std::vector<Row>&) { known.push_back(row_table<Row>); });
   // Descriptions of networks are for stores alone.
   visit_own_fields(run, [&](std::string_view name, const auto&) {
     if (name != "network") known.push_back(name);
@@ -250,19 +234,12 @@ RunContents take_run(const Place& place, const std::string& environment, std::in
     place.refuse("environment", "the key of the file's environment, or left out");
   }
   run.environment = environment;
-  require(place, {"started"});
+  require(place, std::array<std::string_view, 1>{"started"});
   if (run.uuid.empty()) run.uuid = uuid_of(json_text(place.value));
   take_map(place, "numbers", run.numbers);
   take_map(place, "notes", run.notes);
   format == 1 ? take_old_identity(place, run) : take_identity(place, run);
-  take_list(place, contents.samples);
-  take_list(place, contents.steps);
-  take_list(place, contents.readings);
-  take_list(place, contents.memory);
-  take_list(place, contents.findings);
-  take_list(place, contents.epochs);
-  take_list(place, contents.live);
-  take_list(place, contents.timeline);
+  visit_tables(contents, [&](auto& rows) { take_list(place, rows); });
   return contents;
 }
 

@@ -3,6 +3,7 @@
 // Results that another program wrote as JSON; docs/store.md tells the format.
 
 #include <filesystem>
+#include <tuple>
 #include <vector>
 
 #include "lab/store/records.h"
@@ -12,15 +13,17 @@ namespace ridgeline {
 // A run with all that belongs to it.
 struct RunContents {
   RunRecord run;
-  std::vector<Sample> samples;
-  std::vector<StepTime> steps;
-  std::vector<Reading> readings;
-  std::vector<MemoryEntry> memory;
-  std::vector<Finding> findings;
-  std::vector<EpochRecord> epochs;
-  std::vector<LiveEntry> live;
-  std::vector<TimelineEntry> timeline;
+  std::tuple<std::vector<Sample>, std::vector<StepTime>, std::vector<Reading>,
+             std::vector<MemoryEntry>, std::vector<Finding>, std::vector<EpochRecord>,
+             std::vector<LiveEntry>, std::vector<TimelineEntry>>
+      tables;
 };
+
+// visit(rows) for every table of a run, which may be const.
+template <typename Contents, typename Visit>
+void visit_tables(Contents& contents, Visit&& visit) {
+  std::apply([&](auto&... rows) { (visit(rows), ...); }, contents.tables);
+}
 
 struct ImportFile {
   EnvironmentRecord environment;

@@ -32,6 +32,14 @@ class Statement {
   void bind(int parameter, std::string_view value);
   void bind_copy(int parameter, std::string_view value);  // of a text that may go away
   void bind_null(int parameter);
+  // All parameters in their order, of a statement that begins anew.
+  template <typename... Values>
+  Statement& with(const Values&... values) {
+    reset();
+    int parameter = 0;
+    (bind(++parameter, values), ...);
+    return *this;
+  }
 
   // True: a row is there. At the end, and after an error, the statement is ready to run again.
   bool step();

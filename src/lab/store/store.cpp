@@ -102,88 +102,56 @@ Store::~Store() = default;
 
 void Store::Database::insert_environment(const EnvironmentRecord& environment) {
   ensure(!environment.key.empty(), "an environment needs a key");
-  static const std::string sql = fmt::format(
-      "INSERT INTO \"environments\" ({}) VALUES ({}) ON CONFLICT DO NOTHING",
-      quoted_fields<EnvironmentRecord>(), placeholders(field_names<EnvironmentRecord>().size()));
-  sqlite::Statement& statement = connection->prepared(sql);
-  (void)bind_row(statement, 1, environment);
-  statement.run();
+  insert("INSERT INTO \"environments\"", environment, "ON CONFLICT DO NOTHING");
 }
 
 void Store::Database::insert_network(const NetworkRecord& network) {
-  static const std::string sql = fmt::format(
-      "INSERT INTO \"networks\" ({}) VALUES ({}) ON CONFLICT DO NOTHING",
-      quoted_fields<NetworkRecord>(), placeholders(field_names<NetworkRecord>().size()));
-  sqlite::Statement& statement = connection->prepared(sql);
-  (void)bind_row(statement, 1, network);
-  statement.run();
+  insert("INSERT INTO \"networks\"", network, "ON CONFLICT DO NOTHING");
 }
 
 RunId Store::Database::insert_run(const RunRecord& run) {
-  static const std::string sql =
-      fmt::format("INSERT INTO \"runs\" ({}) VALUES ({})", quoted_fields<RunRecord>(),
-                  placeholders(field_names<RunRecord>().size()));
-  if (!run.environment.empty()) {
-    sqlite::Statement& known =
-        connection->prepared("SELECT 1 FROM \"environments\" WHERE \"key\" = ?");
-    known.bind(1, std::string_view(run.environment));
-    const bool found = known.step();
-    known.reset();
-    ensure(found, "{}: a run names the environment '{}', which the store does not have",
-           connection->name(), run.environment);
-  }
-  sqlite::Statement& statement = connection->prepared(sql);
-  (void)bind_row(statement, 1, run);
-  statement.run();
+  ensure(run.environment.empty() ||
+             number("SELECT 1 FROM \"environments\" WHERE \"key\" = ?", run.environment) == 1,
+         "{}: a run names the environment '{}', which the store does not have", connection->name(),
+         run.environment);
+  insert("INSERT INTO \"runs\"", run);
   const RunId id = connection->last_row();
-  set_numbers(id, run.numbers);
-  set_notes(id, run.notes);
+  set_values(id, run.numbers, run.notes);
   return id;
 }
 
-void Store::Database::set_numbers(RunId run, const std::map<std::string, double>& numbers) {
-  sqlite::Statement& statement = connection->prepared(
-      "INSERT OR REPLACE INTO \"run_numbers\" (\"run\", \"name\", \"value\") VALUES (?, ?, ?)");
-  for (const auto& [name, value] : numbers) {
-    statement.bind(1, run);
-    statement.bind(2, std::string_view(name));
-    statement.bind(3, value);
-    statement.run();
-  }
+void Store::Database::set_values(RunId run, const std::map<std::string, double>& numbers,
+                                 const std::map<std::string, std::string>& notes) {
+  const auto set = [&](const char* table, const auto& values) {
+    sqlite::Statement& statement = connection->prepared(fmt::format(
+        "INSERT OR REPLACE INTO \"{}\" (\"run\", \"name\", \"value\") VALUES (?, ?, ?)", table));
+    for (const auto& [name, value] : values) statement.with(run, name, value).run();
+  };
+  set("run_numbers", numbers);
+  set("run_notes", notes);
 }
 
-void Store::Database::set_notes(RunId run, const std::map<std::string, std::string>& notes) {
-  sqlite::Statement& statement = connection->prepared(
-      "INSERT OR REPLACE INTO \"run_notes\" (\"run\", \"name\", \"value\") VALUES (?, ?, ?)");
-  for (const auto& [name, value] : notes) {
-    statement.bind(1, run);
-    statement.bind(2, std::string_view(name));
-    statement.bind(3, std::string_view(value));
-    statement.run();
-  }
+bool Store::Database::set_end(RunId run, RunStatus status, const std::string& error,
+                              const std::string& finished) {
+  connection
+      ->prepared(
+          "UPDATE \"runs\" SET \"status\" = ?, \"error\" = ?, \"finished\" = ? WHERE \"id\" = ?")
+      .with(name_of(status), error, finished, run)
+      .run();
+  return connection->changes() == 1;
 }
 
 void Store::Database::put_study(const StudyRecord& study) {
   ensure(!study.uuid.empty(), "a study needs a uuid");
   // Replacing the row would take its items with it.
-  static const std::string sql = fmt::format(
-      "INSERT INTO \"studies\" ({}) VALUES ({}) ON CONFLICT (\"uuid\") DO UPDATE SET "
-      "\"options\" = excluded.\"options\", \"definition\" = excluded.\"definition\", "
-      "\"finished\" = excluded.\"finished\"",
-      quoted_fields<StudyRecord>(), placeholders(field_names<StudyRecord>().size()));
-  sqlite::Statement& statement = connection->prepared(sql);
-  (void)bind_row(statement, 1, study);
-  statement.run();
+  insert("INSERT INTO \"studies\"", study,
+         "ON CONFLICT (\"uuid\") DO UPDATE SET \"options\" = excluded.\"options\", "
+         "\"definition\" = excluded.\"definition\", \"finished\" = excluded.\"finished\"");
 }
 
 void Store::Database::put_items(std::span<const StudyItemRecord> items) {
-  static const std::string sql = fmt::format(
-      "INSERT OR REPLACE INTO \"study_items\" ({}) VALUES ({})", quoted_fields<StudyItemRecord>(),
-      placeholders(field_names<StudyItemRecord>().size()));
-  sqlite::Statement& statement = connection->prepared(sql);
   for (const StudyItemRecord& item : items) {
-    (void)bind_row(statement, 1, item);
-    statement.run();
+    insert("INSERT OR REPLACE INTO \"study_items\"", item);
   }
 }
 
@@ -192,52 +160,41 @@ void Store::Database::replace_ceilings(const std::string& environment, const std
   static const std::string sql =
       fmt::format("INSERT INTO \"ceilings\" (\"environment\", \"number\", {}) VALUES ({})",
                   quoted_fields<Ceiling>(), placeholders(field_names<Ceiling>().size() + 2));
-  sqlite::Statement& remove =
-      connection->prepared("DELETE FROM \"ceilings\" WHERE \"environment\" = ? AND \"device\" = ?");
-  remove.bind(1, std::string_view(environment));
-  remove.bind(2, std::string_view(device));
-  remove.run();
+  connection->prepared("DELETE FROM \"ceilings\" WHERE \"environment\" = ? AND \"device\" = ?")
+      .with(environment, device)
+      .run();
   sqlite::Statement& insert = connection->prepared(sql);
   const std::string now = utc_now();
   std::int64_t number = 0;
   for (Ceiling ceiling : ceilings) {
     ensure(ceiling.device == device, "a ceiling of {} among those of {}", ceiling.device, device);
     if (ceiling.measured.empty()) ceiling.measured = now;
-    insert.bind(1, std::string_view(environment));
-    insert.bind(2, number++);
-    (void)bind_row(insert, 3, ceiling);
+    (void)bind_row(insert.with(environment, number++), 3, ceiling);
     insert.run();
   }
 }
 
 void Store::add(const EnvironmentRecord& environment) {
-  sqlite::Transaction transaction(*database_->connection);
-  database_->insert_environment(environment);
-  transaction.commit();
+  database_->change([&] { database_->insert_environment(environment); });
 }
 
 void Store::add(const NetworkRecord& network) {
-  sqlite::Transaction transaction(*database_->connection);
-  database_->insert_network(network);
-  transaction.commit();
+  database_->change([&] { database_->insert_network(network); });
 }
 
 RunId Store::begin(const RunRecord& run) {
   RunRecord row = run;
   if (row.uuid.empty()) row.uuid = new_uuid();
   if (row.started.empty()) row.started = utc_now();
-  sqlite::Transaction transaction(*database_->connection);
-  const RunId id = database_->insert_run(row);
-  transaction.commit();
+  RunId id = 0;
+  database_->change([&] { id = database_->insert_run(row); });
   return id;
 }
 
 template <typename Row>
 void Store::append(RunId run, std::span<const Row> rows) {
   if (rows.empty()) return;
-  sqlite::Transaction transaction(*database_->connection);
-  database_->append_rows(run, rows);
-  transaction.commit();
+  database_->change([&] { database_->append_rows(run, rows); });
 }
 
 void Store::add(RunId run, std::span<const Sample> samples) { append(run, samples); }
@@ -251,28 +208,19 @@ void Store::add(RunId run, std::span<const LiveEntry> live) { append(run, live);
 void Store::add(RunId run, std::span<const TimelineEntry> timeline) { append(run, timeline); }
 
 void Store::put(const StudyRecord& study) {
-  sqlite::Transaction transaction(*database_->connection);
-  database_->put_study(study);
-  transaction.commit();
+  database_->change([&] { database_->put_study(study); });
 }
 
 void Store::put(std::span<const StudyItemRecord> items) {
-  sqlite::Transaction transaction(*database_->connection);
-  database_->put_items(items);
-  transaction.commit();
+  database_->change([&] { database_->put_items(items); });
 }
 
 void Store::remove_items(const std::string& study, std::span<const std::string> keys) {
-  sqlite::Connection& connection = *database_->connection;
-  sqlite::Transaction transaction(connection);
-  sqlite::Statement& statement =
-      connection.prepared("DELETE FROM \"study_items\" WHERE \"study\" = ? AND \"key\" = ?");
-  for (const std::string& key : keys) {
-    statement.bind(1, std::string_view(study));
-    statement.bind(2, std::string_view(key));
-    statement.run();
-  }
-  transaction.commit();
+  database_->change([&] {
+    sqlite::Statement& statement = database_->connection->prepared(
+        "DELETE FROM \"study_items\" WHERE \"study\" = ? AND \"key\" = ?");
+    for (const std::string& key : keys) statement.with(study, key).run();
+  });
 }
 
 bool Store::wants_completion() const {
@@ -286,55 +234,39 @@ bool Store::wants_completion() const {
 void Store::complete(RunId run, const NetworkRecord& network,
                      const std::map<std::string, double>& numbers,
                      const std::map<std::string, std::string>& notes) {
-  sqlite::Transaction transaction(*database_->connection);
-  if (!network.key.empty()) {
-    database_->insert_network(network);
-    sqlite::Statement& statement =
-        database_->connection->prepared("UPDATE \"runs\" SET \"network\" = ? WHERE \"id\" = ?");
-    statement.bind(1, std::string_view(network.key));
-    statement.bind(2, run);
-    statement.run();
-  }
-  database_->set_numbers(run, numbers);
-  database_->set_notes(run, notes);
-  transaction.commit();
+  database_->change([&] {
+    if (!network.key.empty()) {
+      database_->insert_network(network);
+      database_->connection->prepared("UPDATE \"runs\" SET \"network\" = ? WHERE \"id\" = ?")
+          .with(network.key, run)
+          .run();
+    }
+    database_->set_values(run, numbers, notes);
+  });
 }
 
 void Store::finish(RunId run, RunStatus status, const std::string& error,
                    const std::map<std::string, double>& numbers,
                    const std::map<std::string, std::string>& notes) {
   const std::string now = utc_now();
-  sqlite::Connection& connection = *database_->connection;
-  sqlite::Transaction transaction(connection);
-  sqlite::Statement& statement = connection.prepared(
-      "UPDATE \"runs\" SET \"status\" = ?, \"error\" = ?, \"finished\" = ? WHERE \"id\" = ?");
-  statement.bind(1, name_of(status));
-  statement.bind(2, std::string_view(error));
-  statement.bind(3, std::string_view(now));
-  statement.bind(4, run);
-  statement.run();
-  ensure(connection.changes() == 1, "{}: there is no run {} to finish", connection.name(), run);
-  database_->set_numbers(run, numbers);
-  database_->set_notes(run, notes);
-  transaction.commit();
+  database_->change([&] {
+    ensure(database_->set_end(run, status, error, now), "{}: there is no run {} to finish",
+           database_->connection->name(), run);
+    database_->set_values(run, numbers, notes);
+  });
 }
 
 void Store::replace_ceilings(const std::string& environment, const std::string& device,
                              std::span<const Ceiling> ceilings) {
-  sqlite::Transaction transaction(*database_->connection);
-  database_->replace_ceilings(environment, device, ceilings);
-  transaction.commit();
+  database_->change([&] { database_->replace_ceilings(environment, device, ceilings); });
 }
 
 void Store::remove(std::span<const RunId> runs) {
-  sqlite::Connection& connection = *database_->connection;
-  sqlite::Transaction transaction(connection);
-  sqlite::Statement& statement = connection.prepared("DELETE FROM \"runs\" WHERE \"id\" = ?");
-  for (const RunId run : runs) {
-    statement.bind(1, run);
-    statement.run();
-  }
-  transaction.commit();
+  database_->change([&] {
+    sqlite::Statement& statement =
+        database_->connection->prepared("DELETE FROM \"runs\" WHERE \"id\" = ?");
+    for (const RunId run : runs) statement.with(run).run();
+  });
 }
 
 }  // namespace ridgeline

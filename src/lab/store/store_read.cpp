@@ -24,25 +24,14 @@ std::optional<std::int64_t> steps_back(const std::string& name) {
 }  // namespace
 
 std::vector<EnvironmentRecord> Store::environments() const {
-  static const std::string sql = fmt::format("SELECT {} FROM \"environments\" ORDER BY \"key\"",
-                                             quoted_fields<EnvironmentRecord>());
-  sqlite::Statement& statement = database_->connection->prepared(sql);
-  statement.reset();
-  std::vector<EnvironmentRecord> all;
-  while (statement.step()) read_row(statement, 0, all.emplace_back());
-  return all;
+  return database_->select<EnvironmentRecord>("\"environments\" ORDER BY \"key\"");
 }
 
 std::optional<NetworkRecord> Store::network(const std::string& key) const {
-  static const std::string sql =
-      fmt::format("SELECT {} FROM \"networks\" WHERE \"key\" = ?", quoted_fields<NetworkRecord>());
-  sqlite::Statement& statement = database_->connection->prepared(sql);
-  statement.reset();
-  statement.bind(1, std::string_view(key));
-  std::optional<NetworkRecord> found;
-  if (statement.step()) read_row(statement, 0, found.emplace());
-  statement.reset();
-  return found;
+  std::vector<NetworkRecord> found =
+      database_->select<NetworkRecord>("\"networks\" WHERE \"key\" = ?", key);
+  if (found.empty()) return std::nullopt;
+  return std::move(found.front());
 }
 
 std::vector<RunRecord> Store::runs(const RunFilter& filter) const {
@@ -61,11 +50,9 @@ std::vector<RunRecord> Store::runs(const RunFilter& filter) const {
   sqlite::Statement& notes = database_->connection->prepared(
       "SELECT \"name\", \"value\" FROM \"run_notes\" WHERE \"run\" = ?");
   for (RunRecord& run : all) {
-    numbers.reset();
-    numbers.bind(1, run.id);
+    numbers.with(run.id);
     while (numbers.step()) run.numbers[numbers.text(0)] = numbers.real(1);
-    notes.reset();
-    notes.bind(1, run.id);
+    notes.with(run.id);
     while (notes.step()) run.notes[notes.text(0)] = notes.text(1);
   }
   return all;
@@ -127,49 +114,22 @@ std::vector<TimelineEntry> Store::timeline(RunId run) const {
 }
 
 std::vector<StudyRecord> Store::studies() const {
-  static const std::string sql = fmt::format(
-      "SELECT {} FROM \"studies\" ORDER BY \"started\", \"uuid\"", quoted_fields<StudyRecord>());
-  sqlite::Statement& statement = database_->connection->prepared(sql);
-  statement.reset();
-  std::vector<StudyRecord> all;
-  while (statement.step()) read_row(statement, 0, all.emplace_back());
-  return all;
+  return database_->select<StudyRecord>("\"studies\" ORDER BY \"started\", \"uuid\"");
 }
 
 std::vector<StudyItemRecord> Store::study_items(const std::string& study) const {
-  static const std::string sql =
-      fmt::format("SELECT {} FROM \"study_items\" WHERE \"study\" = ? ORDER BY \"number\", \"key\"",
-                  quoted_fields<StudyItemRecord>());
-  sqlite::Statement& statement = database_->connection->prepared(sql);
-  statement.reset();
-  statement.bind(1, std::string_view(study));
-  std::vector<StudyItemRecord> all;
-  while (statement.step()) read_row(statement, 0, all.emplace_back());
-  return all;
+  return database_->select<StudyItemRecord>(
+      "\"study_items\" WHERE \"study\" = ? ORDER BY \"number\", \"key\"", study);
 }
 
 std::int64_t Store::sample_count(RunId run, SampleKind kind) const {
-  sqlite::Statement& statement = database_->connection->prepared(
-      "SELECT count(*) FROM \"samples\" WHERE \"run\" = ? AND \"kind\" = ?");
-  statement.reset();
-  statement.bind(1, run);
-  statement.bind(2, name_of(kind));
-  const std::int64_t count = statement.step() ? statement.integer(0) : 0;
-  statement.reset();
-  return count;
+  return database_->number("SELECT count(*) FROM \"samples\" WHERE \"run\" = ? AND \"kind\" = ?",
+                           run, name_of(kind));
 }
 
 std::vector<Ceiling> Store::ceilings(const std::string& environment) const {
-  static const std::string sql = fmt::format(
-      "SELECT {} FROM \"ceilings\" WHERE \"environment\" = ? ORDER BY \"device\", "
-      "\"number\"",
-      quoted_fields<Ceiling>());
-  sqlite::Statement& statement = database_->connection->prepared(sql);
-  statement.reset();
-  statement.bind(1, std::string_view(environment));
-  std::vector<Ceiling> all;
-  while (statement.step()) read_row(statement, 0, all.emplace_back());
-  return all;
+  return database_->select<Ceiling>(
+      "\"ceilings\" WHERE \"environment\" = ? ORDER BY \"device\", \"number\"", environment);
 }
 
 }  // namespace ridgeline

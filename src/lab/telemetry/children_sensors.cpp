@@ -69,7 +69,6 @@ class Children final : public SensorPart {
     }
     before_at_ = now;
   }
-  [[nodiscard]] std::vector<MissingSensor> missing() const override { return {}; }
 
  private:
   struct Known {

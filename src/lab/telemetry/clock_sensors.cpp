@@ -118,7 +118,6 @@ class Clocks final : public SensorPart {
     read_throttling(into);
     cadence_.done(now, now_());
   }
-  [[nodiscard]] std::vector<MissingSensor> missing() const override { return missing_.list(); }
 
  private:
   void read_clock(std::vector<Reading>& into) {
@@ -176,7 +175,6 @@ class Clocks final : public SensorPart {
   std::vector<SensorFile> clocks_, thermometers_, throttles_;
   SensorFile cpuinfo_;
   Cadence cadence_;
-  MissingSensors missing_{"cpu"};
 };
 
 }  // namespace

@@ -68,11 +68,9 @@ class Energy final : public SensorPart {
     processors_.read(into, missing_, "no energy counter in /sys/class/powercap");
     memory_.read(into, missing_, "no energy counter of the memory in /sys/class/powercap");
   }
-  [[nodiscard]] std::vector<MissingSensor> missing() const override { return missing_.list(); }
 
  private:
   EnergyMeter processors_{"cpu_energy_joules"}, memory_{"memory_energy_joules"};
-  MissingSensors missing_{"cpu"};
 };
 
 }  // namespace

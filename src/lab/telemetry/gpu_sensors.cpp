@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 
 #include "base/error.h"
 
@@ -63,56 +62,53 @@ class Gpu {
     if (device_ == nullptr) return;
     read_utilisation(into);
     read_memory(into);
-    for (const Plain& sensor : plain_) {
-      if (!sensor.costly || costly) read_plain(sensor, into);
+    read_number<unsigned>("gpu_power_watts", "nvmlDeviceGetPowerUsage", library_.power, 1e-3, into);
+    if (costly) {
+      read_number<unsigned>("gpu_power_limit_watts", "nvmlDeviceGetEnforcedPowerLimit",
+                            library_.power_limit, 1e-3, into);
+      read_number<unsigned>("gpu_fan_percent", "nvmlDeviceGetFanSpeed", library_.fan_speed, 1.0,
+                            into);
     }
-    read_clock("gpu_sm_mhz", nvml::kSmClock, into);
-    read_clock("gpu_memory_mhz", nvml::kMemoryClock, into);
-    read_temperature(into);
+    const char* clock = "nvmlDeviceGetClockInfo";
+    read_number<unsigned>("gpu_sm_mhz", clock, library_.clock, 1.0, into, nvml::kSmClock);
+    read_number<unsigned>("gpu_memory_mhz", clock, library_.clock, 1.0, into, nvml::kMemoryClock);
+    read_number<unsigned>("gpu_temperature_celsius", "nvmlDeviceGetTemperature",
+                          library_.temperature, 1.0, into, nvml::kGpuTemperature);
     read_state(into);
-    read_wide("gpu_energy_joules", "nvmlDeviceGetTotalEnergyConsumption", library_.energy, 1e-3,
-              into);
-    read_wide("gpu_throttle_reasons", "nvmlDeviceGetCurrentClocksEventReasons",
-              library_.clock_reasons, 1.0, into);
+    read_number<unsigned long long>("gpu_energy_joules", "nvmlDeviceGetTotalEnergyConsumption",
+                                    library_.energy, 1e-3, into);
+    read_number<unsigned long long>("gpu_throttle_reasons",
+                                    "nvmlDeviceGetCurrentClocksEventReasons",
+                                    library_.clock_reasons, 1.0, into);
     if (costly) read_process(into);
   }
   [[nodiscard]] const std::vector<MissingSensor>& missing() const { return missing_.list(); }
 
  private:
-  struct Plain {
-    const char *sensor, *function;
-    Result (*call)(nvml::Device, unsigned*);
-    double unit;
-    bool costly;
-  };
-
   void give(const char* sensor, double value, std::vector<Reading>& into) {
     missing_.clear(sensor);
     into.push_back({0.0, name_, sensor, value});
   }
-  // What went wrong; empty when nothing did.
-  [[nodiscard]] std::string problem(Result result) const {
-    return result == nvml::kSuccess ? std::string() : library_.words(result);
-  }
-  // Whether a call gave a value; the reason is kept when it did not.
-  bool succeeded(const char* sensor, Result result) {
-    if (result != nvml::kSuccess) missing_.set(sensor, problem(result));
-    return result == nvml::kSuccess;
-  }
-  bool exists(const char* sensor, const char* function, bool present) {
-    if (!present) missing_.set(sensor, lacks(function));
-    return present;
+  // Whether a call gave a value; the reason is kept for its sensors when it did not.
+  template <typename Call, typename Value, typename... Choice>
+  bool ask(std::initializer_list<const char*> sensors, const char* function, Call call,
+           Value& value, Choice... choice) {
+    std::string reason;
+    if (call == nullptr) {
+      reason = lacks(function);
+    } else if (const Result result = call(device_, choice..., &value); result != nvml::kSuccess) {
+      reason = library_.words(result);
+    } else {
+      return true;
+    }
+    for (const char* sensor : sensors) missing_.set(sensor, reason);
+    return false;
   }
 
   void read_utilisation(std::vector<Reading>& into) {
     const char *kernels = "gpu_utilisation_percent", *memory = "gpu_memory_utilisation_percent";
     nvml::Utilisation rates{};
-    const std::string reason = library_.utilisation == nullptr
-                                   ? lacks("nvmlDeviceGetUtilizationRates")
-                                   : problem(library_.utilisation(device_, &rates));
-    if (!reason.empty()) {
-      missing_.set(kernels, reason);
-      missing_.set(memory, reason);
+    if (!ask({kernels, memory}, "nvmlDeviceGetUtilizationRates", library_.utilisation, rates)) {
       return;
     }
     give(kernels, rates.gpu, into);
@@ -121,55 +117,26 @@ class Gpu {
   void read_memory(std::vector<Reading>& into) {
     const char *used = "gpu_memory_used_bytes", *share = "gpu_memory_occupied_percent";
     nvml::Memory memory{};
-    const std::string reason = library_.memory == nullptr
-                                   ? lacks("nvmlDeviceGetMemoryInfo")
-                                   : problem(library_.memory(device_, &memory));
-    if (!reason.empty()) {
-      missing_.set(used, reason);
-      missing_.set(share, reason);
-      return;
-    }
+    if (!ask({used, share}, "nvmlDeviceGetMemoryInfo", library_.memory, memory)) return;
     give(used, static_cast<double>(memory.used), into);
     give(share, 100.0 * static_cast<double>(memory.used) / static_cast<double>(memory.total), into);
   }
-  void read_plain(const Plain& plain, std::vector<Reading>& into) {
-    if (!exists(plain.sensor, plain.function, plain.call != nullptr)) return;
-    unsigned value = 0;
-    if (succeeded(plain.sensor, plain.call(device_, &value))) {
-      give(plain.sensor, value * plain.unit, into);
-    }
-  }
-  void read_clock(const char* sensor, nvml::ClockType type, std::vector<Reading>& into) {
-    if (!exists(sensor, "nvmlDeviceGetClockInfo", library_.clock != nullptr)) return;
-    unsigned mhz = 0;
-    if (succeeded(sensor, library_.clock(device_, type, &mhz))) give(sensor, mhz, into);
-  }
-  void read_temperature(std::vector<Reading>& into) {
-    const char* sensor = "gpu_temperature_celsius";
-    if (!exists(sensor, "nvmlDeviceGetTemperature", library_.temperature != nullptr)) return;
-    unsigned degrees = 0;
-    if (succeeded(sensor, library_.temperature(device_, nvml::kGpuTemperature, &degrees))) {
-      give(sensor, degrees, into);
+  // `choice` is which of several numbers the call is to give.
+  template <typename Value, typename Call, typename... Choice>
+  void read_number(const char* sensor, const char* function, Call call, double unit,
+                   std::vector<Reading>& into, Choice... choice) {
+    Value value{};
+    if (ask({sensor}, function, call, value, choice...)) {
+      give(sensor, static_cast<double>(value) * unit, into);
     }
   }
   void read_state(std::vector<Reading>& into) {
-    if (!exists("gpu_pstate", "nvmlDeviceGetPerformanceState",
-                library_.performance_state != nullptr)) {
+    int state = 0;
+    if (!ask({"gpu_pstate"}, "nvmlDeviceGetPerformanceState", library_.performance_state, state)) {
       return;
     }
-    int state = 0;
-    if (!succeeded("gpu_pstate", library_.performance_state(device_, &state))) return;
     if (state < 0 || state > 15) return missing_.set("gpu_pstate", "the driver does not know it");
     give("gpu_pstate", state, into);
-  }
-  void read_wide(const char* sensor, const char* function,
-                 Result (*call)(nvml::Device, unsigned long long*), double unit,
-                 std::vector<Reading>& into) {
-    if (!exists(sensor, function, call != nullptr)) return;
-    unsigned long long value = 0;
-    if (succeeded(sensor, call(device_, &value))) {
-      give(sensor, static_cast<double>(value) * unit, into);
-    }
   }
   void read_process(std::vector<Reading>& into) {
     const ProcessMemory memory = process_memory(library_, device_);
@@ -180,12 +147,6 @@ class Gpu {
   const Library& library_;
   std::string name_;
   nvml::Device device_ = nullptr;
-  std::array<Plain, 3> plain_ = {{
-      {"gpu_power_watts", "nvmlDeviceGetPowerUsage", library_.power, 1e-3, false},
-      {"gpu_power_limit_watts", "nvmlDeviceGetEnforcedPowerLimit", library_.power_limit, 1e-3,
-       true},
-      {"gpu_fan_percent", "nvmlDeviceGetFanSpeed", library_.fan_speed, 1.0, true},
-  }};
   MissingSensors missing_;
 };
 
@@ -221,10 +182,6 @@ class GpuSensors final : public SensorSource {
   std::vector<Gpu> gpus_;
   Cadence cadence_;
 };
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class BothSensors final : public SensorSource {
  public:

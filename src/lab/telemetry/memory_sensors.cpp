@@ -28,7 +28,6 @@ class Memory final : public SensorPart {
     read_pressure(now, into);
     before_at_ = now;
   }
-  [[nodiscard]] std::vector<MissingSensor> missing() const override { return missing_.list(); }
 
  private:
   struct Room {
@@ -112,7 +111,6 @@ class Memory final : public SensorPart {
   std::filesystem::path root_;
   std::optional<double> stalled_before_;
   double before_at_ = 0.0;
-  MissingSensors missing_{"cpu"};
 };
 
 }  // namespace

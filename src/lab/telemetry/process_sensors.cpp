@@ -35,7 +35,6 @@ class Process final : public SensorPart {
     before_at_ = now;
     disk_before_ = disk;
   }
-  [[nodiscard]] std::vector<MissingSensor> missing() const override { return missing_.list(); }
 
  private:
   struct Line {
@@ -73,7 +72,6 @@ class Process final : public SensorPart {
   std::optional<ProcessCounters> before_;
   double before_at_ = 0.0;
   std::optional<double> disk_before_;
-  MissingSensors missing_{"cpu"};
 };
 
 }  // namespace

@@ -37,11 +37,15 @@ class Cadence {
   double next_ = -1e300;
 };
 
+// Sensors of the cpu.
 class SensorPart {
  public:
   virtual ~SensorPart() = default;
   virtual void read(double now, std::vector<Reading>& into) = 0;
-  [[nodiscard]] virtual std::vector<MissingSensor> missing() const = 0;
+  [[nodiscard]] const std::vector<MissingSensor>& missing() const { return missing_.list(); }
+
+ protected:
+  MissingSensors missing_{"cpu"};
 };
 
 // What the system counts of this process, all threads.
@@ -50,6 +54,9 @@ struct ProcessCounters {
   double context_switches = 0.0;
 };
 [[nodiscard]] ProcessCounters own_counters();
+
+// By the steady clock.
+[[nodiscard]] double steady_seconds();
 
 struct SystemSensorOptions {
   std::filesystem::path root = "/";

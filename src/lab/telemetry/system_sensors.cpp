@@ -14,10 +14,6 @@ namespace {
 constexpr double kPeriod = 1.0;         // of costly readings, in seconds
 constexpr double kLeastPauses = 200.0;  // times the cost of a reading
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::optional<double> value_in(const std::vector<Reading>& readings, std::size_t begin,
                                const char* sensor) {
   for (std::size_t i = begin; i < readings.size(); ++i) {
@@ -45,8 +41,7 @@ class SystemSensors final : public SensorSource {
   [[nodiscard]] std::vector<MissingSensor> missing() const override {
     std::vector<MissingSensor> all;
     for (const auto& part : parts_) {
-      const std::vector<MissingSensor> some = part->missing();
-      all.insert(all.end(), some.begin(), some.end());
+      all.insert(all.end(), part->missing().begin(), part->missing().end());
     }
     return all;
   }
@@ -71,6 +66,10 @@ class SystemSensors final : public SensorSource {
 };
 
 }  // namespace
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void MissingSensors::set(const std::string& sensor, const std::string& reason) {
   for (MissingSensor& known : list_) {

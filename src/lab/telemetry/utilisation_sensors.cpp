@@ -47,7 +47,6 @@ class Utilisation final : public SensorPart {
     // Between two looks within one tick nothing has passed: the older one stays.
     if (!before_ || ticks->kinds != before_->kinds) before_ = ticks;
   }
-  [[nodiscard]] std::vector<MissingSensor> missing() const override { return missing_.list(); }
 
  private:
   static constexpr std::array kSensors = {"cpu_utilisation_percent", "iowait_percent",
@@ -71,7 +70,6 @@ class Utilisation final : public SensorPart {
 
   SensorFile file_;
   std::optional<Ticks> before_;
-  MissingSensors missing_{"cpu"};
 };
 
 }  // namespace
