@@ -121,7 +121,8 @@ TEST(StudyChild, WithoutAnOutcomeItFailed) {
   EXPECT_EQ(reason_of("exit 0"), "exit code 0");
   EXPECT_EQ(reason_of("printf 'memory is short\\nlast words\\n\\n' >&2; exit 3"),
             "exit code 3: last words");
-  EXPECT_EQ(reason_of("echo about to fall >&2; kill -9 $$"), "killed by signal 9 (SIGKILL): about to fall");
+  EXPECT_EQ(reason_of("echo about to fall >&2; kill -9 $$"),
+            "killed by signal 9 (SIGKILL): about to fall");
   // One that fell after it had told that all was well.
   EXPECT_EQ(reason_of(telling({Status::done}) + "kill -9 $$"), "killed by signal 9 (SIGKILL)");
   EXPECT_EQ(reason_of(telling({Status::done}) + "exit 1"), "exit code 1");
