@@ -15,15 +15,15 @@
 #include <string>
 #include <vector>
 
+#include "analysis/compare/verdict.h"
+#include "analysis/stats/summary.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/processor_time.h"
 #include "data/synthetic.h"
 #include "devices/device.h"
-#include "lab/compare/verdict.h"
-#include "lab/measure/blocks.h"
-#include "lab/measure/quiet.h"
-#include "lab/stats/summary.h"
+#include "measure/iterations/blocks.h"
+#include "measure/iterations/quiet.h"
 #include "train/step_runner.h"
 
 namespace ridgeline {

@@ -22,8 +22,8 @@
 #include <thread>
 #include <vector>
 
-#include "lab/ceilings/ceilings.h"
-#include "lab/environment.h"
+#include "measure/ceilings/ceilings.h"
+#include "measure/machine/environment.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/conv_plan.h"
+#include "backends/cuda/conv/conv_plan.h"
 
 namespace ridgeline::cuda::conv {
 namespace {

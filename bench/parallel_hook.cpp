@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/stats/summary.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "lab/stats/summary.h"
 
 namespace ridgeline {
 namespace {

@@ -1,6 +1,6 @@
 // ridgeline bench: how long training steps and inferences take.
 
-#include "lab/calls/bench.h"
+#include "lab/bench.h"
 
 #include "base/error.h"
 #include "cli/bench_output.h"
@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/terminal.h"
-#include "lab/calls/outcome.h"
+#include "lab/outcome.h"
 
 namespace ridgeline::cli {
 namespace {

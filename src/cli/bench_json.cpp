@@ -4,9 +4,9 @@
 
 #include "base/json_text.h"
 #include "cli/bench_output.h"
-#include "lab/measure/provider_shares.h"
-#include "lab/store/field_json.h"
-#include "lab/store/identity_fields.h"
+#include "measure/iterations/provider_shares.h"
+#include "store/field_json.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {

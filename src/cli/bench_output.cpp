@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/store_figures.h"
-#include "lab/memory_ledger.h"
-#include "lab/store/identity_fields.h"
+#include "measure/memory_ledger.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/calls/bench.h"
+#include "lab/bench.h"
 
 namespace ridgeline::cli {
 

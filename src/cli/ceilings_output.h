@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "lab/store/records.h"
+#include "store/records.h"
 
 namespace ridgeline::cli {
 

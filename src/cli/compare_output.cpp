@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
-#include "lab/store/field_json.h"
-#include "lab/store/identity_fields.h"
+#include "store/field_json.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {

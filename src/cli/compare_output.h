@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/compare/stored.h"
+#include "analysis/compare/stored.h"
 
 namespace ridgeline::cli {
 

@@ -17,7 +17,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
-#include "lab/network_description.h"
+#include "inspect/network_description.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/plot/draw.h"
 #include "train/match_weights.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/complexity.h"
+#include "inspect/complexity.h"
 
 namespace ridgeline::cli {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "lab/profile/difference.h"
+#include "measure/profile/difference.h"
 
 namespace ridgeline::cli {
 

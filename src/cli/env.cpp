@@ -11,11 +11,11 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/progress.h"
-#include "lab/ceilings/ceilings.h"
-#include "lab/ceilings/hardware.h"
-#include "lab/environment.h"
-#include "lab/store/store.h"
-#include "lab/telemetry/telemetry.h"
+#include "measure/ceilings/ceilings.h"
+#include "measure/ceilings/hardware.h"
+#include "measure/machine/environment.h"
+#include "measure/telemetry/telemetry.h"
+#include "store/store.h"
 
 namespace ridgeline::cli {
 namespace {

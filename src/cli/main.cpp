@@ -16,7 +16,7 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/parser.h"
-#include "lab/calls/outcome.h"
+#include "lab/outcome.h"
 
 namespace ridgeline::cli {
 namespace {

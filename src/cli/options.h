@@ -1,11 +1,11 @@
 #pragma once
 
-// The options of lab/calls/options.h on the command line, under the same names everywhere.
+// The options of lab/options.h on the command line, under the same names everywhere.
 
-#include "lab/calls/bench_matrix.h"
-#include "lab/calls/options.h"
-#include "lab/calls/step_data.h"
-#include "lab/calls/store_options.h"
+#include "lab/bench_matrix.h"
+#include "lab/options.h"
+#include "lab/step_data.h"
+#include "lab/store_options.h"
 
 namespace ridgeline::cli {
 

@@ -1,6 +1,6 @@
 // ridgeline profile: where the time of an iteration goes, op by op.
 
-#include "lab/calls/profile.h"
+#include "measure/profile.h"
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -9,7 +9,7 @@
 #include "cli/parser.h"
 #include "cli/profile_output.h"
 #include "cli/terminal.h"
-#include "lab/profile/trace.h"
+#include "measure/profile/trace.h"
 
 namespace ridgeline::cli {
 namespace {

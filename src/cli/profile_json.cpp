@@ -6,9 +6,9 @@
 #include "base/json_text.h"
 #include "cli/difference_output.h"
 #include "cli/profile_output.h"
-#include "lab/profile/device_idle.h"
-#include "lab/store/field_json.h"
-#include "lab/store/identity_fields.h"
+#include "measure/profile/device_idle.h"
+#include "store/field_json.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {

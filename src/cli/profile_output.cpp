@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/difference_output.h"
 #include "cli/output.h"
-#include "lab/profile/device_idle.h"
+#include "measure/profile/device_idle.h"
 
 namespace ridgeline::cli {
 namespace {

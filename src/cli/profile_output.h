@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "lab/calls/profile.h"
-#include "lab/profile/gains.h"
-#include "lab/profile/tables.h"
+#include "measure/profile.h"
+#include "measure/profile/gains.h"
+#include "measure/profile/tables.h"
 
 namespace ridgeline::cli {
 

@@ -1,5 +1,6 @@
 // ridgeline roofline: points and roofs of stored runs.
 
+#include "analysis/compare/stored.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -7,9 +8,8 @@
 #include "cli/parser.h"
 #include "cli/progress.h"
 #include "cli/roofline_text.h"
-#include "lab/ceilings/ceilings.h"
-#include "lab/compare/stored.h"
-#include "lab/environment.h"
+#include "measure/ceilings/ceilings.h"
+#include "measure/machine/environment.h"
 
 namespace ridgeline::cli {
 namespace {

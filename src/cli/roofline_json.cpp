@@ -2,7 +2,7 @@
 
 #include "base/json_text.h"
 #include "cli/roofline_text.h"
-#include "lab/store/field_json.h"
+#include "store/field_json.h"
 
 namespace ridgeline::cli {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "analysis/roofline/sketch.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/output.h"
-#include "lab/roofline/sketch.h"
 
 namespace ridgeline::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "lab/roofline/stored.h"
+#include "analysis/roofline/stored.h"
 
 namespace ridgeline::cli {
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "analysis/compare/stored.h"
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
@@ -11,10 +12,9 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/store_output.h"
-#include "lab/compare/stored.h"
 #include "lab/complete_runs.h"
-#include "lab/store/columns.h"
-#include "lab/store/import_file.h"
+#include "store/columns.h"
+#include "store/import_file.h"
 
 namespace ridgeline::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/durable_file.h"
 #include "cli/output.h"
 #include "cli/store_output.h"
-#include "lab/store/columns.h"
-#include "lab/store/rows.h"
+#include "store/columns.h"
+#include "store/rows.h"
 
 namespace ridgeline::cli {
 namespace {

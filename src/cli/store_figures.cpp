@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "lab/store/columns.h"
+#include "store/columns.h"
 
 namespace ridgeline::cli {
 namespace {

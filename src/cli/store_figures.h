@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/stats/summary.h"
-#include "lab/store/store.h"
+#include "analysis/stats/summary.h"
+#include "store/store.h"
 
 namespace ridgeline::cli {
 

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
-#include "lab/store/identity_fields.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {

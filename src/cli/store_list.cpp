@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
-#include "lab/store/field_json.h"
+#include "store/field_json.h"
 
 namespace ridgeline::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/store/store.h"
+#include "store/store.h"
 
 namespace ridgeline::cli {
 

@@ -9,10 +9,10 @@
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
-#include "lab/memory_ledger.h"
-#include "lab/store/columns.h"
-#include "lab/store/field_json.h"
-#include "lab/store/identity_fields.h"
+#include "measure/memory_ledger.h"
+#include "store/columns.h"
+#include "store/field_json.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::cli {
 namespace {

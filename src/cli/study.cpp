@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/study_output.h"
-#include "lab/environment.h"
+#include "measure/machine/environment.h"
 #include "study/plan.h"
 
 namespace ridgeline::cli {

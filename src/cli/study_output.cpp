@@ -11,7 +11,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "cli/output.h"
-#include "lab/store/fields.h"
+#include "store/fields.h"
 
 namespace ridgeline::cli {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "cli/interrupt.h"
 #include "cli/progress.h"
-#include "lab/calls/listener.h"
+#include "lab/listener.h"
 
 namespace ridgeline::cli {
 

@@ -1,6 +1,6 @@
 // ridgeline train: trains a model and evaluates it.
 
-#include "lab/calls/train.h"
+#include "lab/train.h"
 
 #include "base/error.h"
 #include "cli/command.h"

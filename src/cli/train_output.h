@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "lab/calls/train.h"
+#include "lab/train.h"
 
 namespace ridgeline::cli {
 

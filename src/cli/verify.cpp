@@ -1,6 +1,6 @@
 // ridgeline verify: one backend against another, value by value.
 
-#include "lab/verify.h"
+#include "inspect/verify.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

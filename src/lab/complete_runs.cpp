@@ -1,9 +1,9 @@
 #include "lab/complete_runs.h"
 
 #include "base/error.h"
-#include "lab/complexity.h"
-#include "lab/network_description.h"
-#include "lab/store/identity_fields.h"
+#include "inspect/complexity.h"
+#include "inspect/network_description.h"
+#include "store/identity_fields.h"
 #include "train/step_runner.h"
 
 namespace ridgeline {

@@ -2,7 +2,7 @@
 
 // Fills in what runs of older programs lack: what their network asks for, and how it is built.
 
-#include "lab/store/store.h"
+#include "store/store.h"
 
 namespace ridgeline {
 

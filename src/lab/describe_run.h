@@ -8,8 +8,8 @@
 
 #include "backends/auto.h"
 #include "data/dataset.h"
-#include "lab/peers/peer_name.h"
-#include "lab/store/identity_fields.h"
+#include "peers/peer_name.h"
+#include "store/identity_fields.h"
 #include "train/trainer.h"
 
 namespace ridgeline {

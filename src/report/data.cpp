@@ -4,15 +4,15 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/compare/run_series.h"
+#include "analysis/roofline/stored.h"
+#include "analysis/stats/summary.h"
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "lab/compare/run_series.h"
-#include "lab/memory_ledger.h"
-#include "lab/peers/peer_name.h"
-#include "lab/roofline/stored.h"
-#include "lab/stats/summary.h"
-#include "lab/store/identity_fields.h"
+#include "measure/memory_ledger.h"
+#include "peers/peer_name.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::report {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "lab/roofline/points.h"
-#include "lab/roofline/roofs.h"
-#include "lab/store/store.h"
+#include "analysis/roofline/points.h"
+#include "analysis/roofline/roofs.h"
+#include "store/store.h"
 #include "study/study.h"
 
 namespace ridgeline::report {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/store/records.h"
+#include "store/records.h"
 
 namespace ridgeline::report {
 

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/text_file.h"
-#include "lab/peers/line_process.h"
+#include "peers/line_process.h"
 #include "report/plot/draw.h"
 
 namespace ridgeline::report {

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lab/store/identity_fields.h"
 #include "report/data.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::report {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/precision.h"
-#include "lab/store/records.h"
+#include "store/records.h"
 #include "study/executors.h"
 
 namespace ridgeline::study {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/calls/outcome.h"
+#include "lab/outcome.h"
 
 namespace ridgeline::study {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lab/calls/options.h"
-#include "lab/complexity.h"
-#include "lab/peers/peer_name.h"
+#include "inspect/complexity.h"
+#include "lab/options.h"
+#include "peers/peer_name.h"
 
 namespace ridgeline::study {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "backends/registry.h"
-#include "lab/peers/peer_name.h"
+#include "peers/peer_name.h"
 
 namespace ridgeline::study {
 

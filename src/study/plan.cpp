@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "lab/peers/peer_name.h"
+#include "peers/peer_name.h"
 #include "study/command_words.h"
 #include "study/estimate.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/store/records.h"
+#include "store/records.h"
 #include "study/capabilities.h"
 #include "study/study.h"
 

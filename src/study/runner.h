@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/store/store.h"
+#include "store/store.h"
 #include "study/plan.h"
 #include "study/study_lock.h"
 

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "data/catalog.h"
 #include "devices/device.h"
-#include "lab/environment.h"
-#include "lab/peers/peer.h"
+#include "measure/machine/environment.h"
+#include "peers/peer.h"
 #include "study/capabilities.h"
 #include "study/datasets.h"
 

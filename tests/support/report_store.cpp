@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "lab/network_description.h"
-#include "lab/store/identity_fields.h"
+#include "inspect/network_description.h"
+#include "store/identity_fields.h"
 #include "study/study.h"
 
 namespace ridgeline::testing {

@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "lab/profile/memory_timeline.h"
-#include "lab/step_times.h"
+#include "measure/profile/memory_timeline.h"
+#include "measure/step_times.h"
 #include "train/step_runner.h"
 
 namespace ridgeline::testing {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "lab/profile/profile.h"
+#include "measure/profile/profile.h"
 
 namespace ridgeline::testing {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "lab/store/fields.h"
+#include "store/fields.h"
 
 namespace ridgeline::testing {
 

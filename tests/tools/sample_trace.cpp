@@ -6,7 +6,7 @@
 #include <exception>
 #include <string>
 
-#include "lab/profile/trace.h"
+#include "measure/profile/trace.h"
 #include "support/sample_profiles.h"
 
 int main(int argc, char** argv) {

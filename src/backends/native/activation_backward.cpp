@@ -1,9 +1,8 @@
-#include "backends/native/activation_backward.h"
-
 #include <algorithm>
 #include <optional>
 
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE

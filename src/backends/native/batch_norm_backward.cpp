@@ -1,10 +1,9 @@
-#include "backends/native/batch_norm_backward.h"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE

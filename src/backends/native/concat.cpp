@@ -1,7 +1,6 @@
-#include "backends/native/concat.h"
-
 #include "backends/native/reorder.h"
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 
 namespace ridgeline::native {
 namespace {

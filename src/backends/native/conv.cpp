@@ -1,11 +1,10 @@
-#include "backends/native/conv.h"
-
 #include <variant>
 
 #include "backends/native/conv_dense.h"
 #include "backends/native/conv_depthwise.h"
 #include "backends/native/conv_weights.h"
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/parallel.h"
 #include "plan/patterns.h"
 

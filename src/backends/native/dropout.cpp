@@ -1,6 +1,5 @@
-#include "backends/native/dropout.h"
-
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/philox.h"
 #include "base/simd_targets.h"
 

@@ -1,8 +1,7 @@
-#include "backends/native/elementwise.h"
-
 #include <optional>
 
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,8 +1,7 @@
-#include "backends/native/linear.h"
-
 #include "backends/native/gemm.h"
 #include "backends/native/mlp_step.h"
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/parallel.h"
 #include "plan/patterns.h"
 

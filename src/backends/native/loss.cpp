@@ -1,10 +1,9 @@
-#include "backends/native/loss.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/simd_targets.h"

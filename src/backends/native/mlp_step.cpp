@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "backends/native/loss.h"
 #include "backends/native/mlp_block.h"
+#include "backends/native/rows.h"
 #include "base/error.h"
 #include "base/parallel.h"
 

@@ -1,10 +1,9 @@
-#include "backends/native/normalize.h"
-
 #include <algorithm>
 #include <array>
 #include <vector>
 
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/simd_targets.h"

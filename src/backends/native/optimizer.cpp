@@ -1,11 +1,10 @@
-#include "backends/native/optimizer.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <vector>
 
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/parallel.h"
 #include "base/simd_targets.h"
 

@@ -1,11 +1,10 @@
-#include "backends/native/pool.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "backends/native/pool_geometry.h"
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,5 +1,3 @@
-#include "backends/native/pool_backward.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "backends/native/pool_geometry.h"
 #include "backends/native/row_space.h"
+#include "backends/native/rows.h"
 #include "base/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE

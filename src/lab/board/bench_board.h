@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lab/board/run_board.h"
-#include "lab/measure/measurement.h"
+#include "measure/iterations/measurement.h"
 
 namespace ridgeline {
 

@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "lab/store/identity_fields.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline {
 namespace {

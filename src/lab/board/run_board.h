@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lab/board/event_file.h"
-#include "lab/store/records.h"
+#include "store/records.h"
 
 namespace ridgeline {
 

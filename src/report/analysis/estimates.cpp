@@ -5,9 +5,9 @@
 #include <numeric>
 #include <set>
 
+#include "analysis/stats/bootstrap.h"
+#include "analysis/stats/summary.h"
 #include "base/error.h"
-#include "lab/stats/bootstrap.h"
-#include "lab/stats/summary.h"
 #include "report/analysis/ratios.h"
 #include "report/run_fields.h"
 

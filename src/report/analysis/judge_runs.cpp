@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/stats/distributions.h"
 #include "base/error.h"
-#include "lab/stats/distributions.h"
 #include "report/analysis/judging.h"
 #include "report/analysis/places.h"
 #include "report/flags.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "lab/store/identity_fields.h"
 #include "report/analysis/ratios.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::report {
 namespace {

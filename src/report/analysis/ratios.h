@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/compare/pair_judge.h"
+#include "analysis/compare/pair_judge.h"
 #include "report/data.h"
 
 namespace ridgeline::report {
@@ -45,9 +45,9 @@ class Ratios {
   // `data` must outlive it.
   explicit Ratios(const Data& data) : data_(data), judge_(data.store()) {}
 
-  // What `ridgeline compare` says (lab/compare/pair_judge.h) of the newest repetitions of the two
-  // that took turns with each other; where none did, of these two. Nothing where one of them has no
-  // times, or where the two are not comparable.
+  // What `ridgeline compare` says (analysis/compare/pair_judge.h) of the newest repetitions of the
+  // two that took turns with each other; where none did, of these two. Nothing where one of them
+  // has no times, or where the two are not comparable.
   [[nodiscard]] std::optional<Ratio> of(const RunView& run, const RunView& than);
 
  private:

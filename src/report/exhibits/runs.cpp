@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "lab/peers/peer_name.h"
+#include "peers/peer_name.h"
 
 namespace ridgeline::report {
 namespace {

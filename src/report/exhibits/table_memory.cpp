@@ -4,7 +4,7 @@
 #include <array>
 #include <numeric>
 
-#include "lab/memory_ledger.h"
+#include "measure/memory_ledger.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/parse.h"
-#include "lab/profile/tables.h"
+#include "measure/profile/tables.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {

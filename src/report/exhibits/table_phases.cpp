@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "analysis/stats/summary.h"
 #include "base/error.h"
-#include "lab/stats/summary.h"
-#include "lab/step_times.h"
+#include "measure/step_times.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {

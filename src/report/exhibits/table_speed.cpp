@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/stats/summary.h"
 #include "base/error.h"
-#include "lab/stats/summary.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {

@@ -4,8 +4,8 @@
 #include <array>
 #include <set>
 
+#include "analysis/compare/run_series.h"
 #include "base/error.h"
-#include "lab/compare/run_series.h"
 #include "report/exhibits/run_table.h"
 
 namespace ridgeline::report {

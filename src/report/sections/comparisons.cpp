@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "analysis/compare/gap.h"
 #include "base/error.h"
-#include "lab/compare/gap.h"
 #include "report/analysis/places.h"
 #include "report/analysis/prose.h"
 #include "report/sections/sections.h"

@@ -4,10 +4,10 @@
 #include <map>
 #include <set>
 
+#include "analysis/compare/verdict.h"
+#include "analysis/stats/bootstrap.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "lab/compare/verdict.h"
-#include "lab/stats/bootstrap.h"
 #include "report/analysis/prose.h"
 #include "report/sections/sections.h"
 

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "lab/store/identity_fields.h"
 #include "report/analysis/prose.h"
 #include "report/sections/sections.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline::report {
 namespace {

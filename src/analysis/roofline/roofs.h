@@ -1,0 +1,56 @@
+#pragma once
+
+// From measured ceilings to the roofs that steps are held against. All in FLOP/s, bytes/s, seconds
+// and FLOP/byte.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/records.h"
+
+namespace ridgeline {
+
+struct ComputeRoof {
+  std::string unit;  // as in StepTime: "fp32", "tensor bf16"
+  std::string path;  // the fastest: "avx512", "tensor"
+  double flops_per_second = 0.0;
+};
+
+struct MemoryRoof {
+  std::string level;  // "L1", "L2", "L3", "memory"
+  std::string path;   // the fastest: "read"
+  double bytes_per_second = 0.0;
+  std::int64_t capacity_bytes = 0;  // of all that the threads can use; 0 for memory: no limit
+};
+
+struct Roofs {
+  std::string device;
+  int threads = 0;                   // 0: the whole device
+  std::string scope;                 // how the roofs came about: "all cores", "1 of the cores"
+  std::vector<ComputeRoof> compute;  // fastest first
+  std::vector<MemoryRoof> memory;    // fastest first; main memory last
+  // The shortest time from one step to the next: a node of a recorded graph or a launch on a
+  // graphics processor, waking the threads on a CPU. Nothing: not measured.
+  std::optional<double> latency_seconds;
+
+  [[nodiscard]] bool empty() const { return compute.empty() || memory.empty(); }
+  [[nodiscard]] const ComputeRoof* find_compute(const std::string& unit) const;
+  // The fastest level that could hold so many bytes. REQUIRES: there are levels.
+  [[nodiscard]] const MemoryRoof& level_for(std::int64_t working_set_bytes) const;
+};
+
+// The roofs of a device for runs with so many threads (0: all of it). Of the repeats of a ceiling
+// the best counts, of its paths the fastest: a roof is what can be reached at all. With fewer
+// threads than cores the roof is that of one core times the threads, capped by that of all cores,
+// and private caches count once for each thread.
+[[nodiscard]] Roofs roofs_of(std::span<const Ceiling> ceilings, const std::string& device,
+                             int threads);
+
+// The intensity in FLOP/byte where a memory roof meets a compute roof.
+[[nodiscard]] inline double ridge_point(const ComputeRoof& compute, const MemoryRoof& memory) {
+  return compute.flops_per_second / memory.bytes_per_second;
+}
+
+}  // namespace ridgeline

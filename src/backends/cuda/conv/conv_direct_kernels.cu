@@ -1,0 +1,274 @@
+// Convolutions of any shape, one element a thread, and the small kernels around the fast ones:
+// adding partial sums, copying rows.
+
+#include <algorithm>
+
+#include "backends/cuda/conv/conv_gemm.cuh"
+
+namespace ridgeline::cuda::conv {
+namespace {
+
+constexpr int kThreads = 256;
+
+// Enough blocks for `count` threads; more elements than that are walked through.
+dim3 grid_for(std::int64_t count) {
+  constexpr std::int64_t kMostBlocks = 1 << 20;
+  return {static_cast<unsigned>(
+      std::clamp<std::int64_t>((count + kThreads - 1) / kThreads, 1, kMostBlocks))};
+}
+
+__device__ __forceinline__ std::int64_t first_index() {
+  return static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+}
+
+__device__ __forceinline__ std::int64_t index_step() {
+  return static_cast<std::int64_t>(gridDim.x) * kThreads;
+}
+
+__device__ __forceinline__ bool inside(std::int64_t position, std::int64_t size) {
+  return position >= 0 && position < size;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads) direct_forward(const __grid_constant__ Direct p) {
+  const auto* src = static_cast<const T*>(p.src);
+  const auto* weights = static_cast<const T*>(p.weights);
+  const std::int64_t channels = p.groups * p.group_dst;
+  const std::int64_t count = p.images * p.dst_h * p.dst_w * channels;
+  for (std::int64_t e = first_index(); e < count; e += index_step()) {
+    const std::int64_t pixel = e / channels, o = e - pixel * channels;
+    const std::int64_t line = pixel / p.dst_w, image = line / p.dst_h;
+    const std::int64_t top = (line - image * p.dst_h) * p.stride_h - p.pad_top;
+    const std::int64_t left = (pixel - line * p.dst_w) * p.stride_w - p.pad_left;
+    const std::int64_t first_channel = o / p.group_dst * p.group_src;
+    float sum = 0.0F;
+    for (int r = 0; r < p.kernel_h; ++r) {
+      const std::int64_t h = top + r * p.dilation_h;
+      if (!inside(h, p.src_h)) continue;
+      for (int s = 0; s < p.kernel_w; ++s) {
+        const std::int64_t w = left + s * p.dilation_w;
+        if (!inside(w, p.src_w)) continue;
+        const T* a = src + ((image * p.src_h + h) * p.src_w + w) * p.src_stride + first_channel;
+        const T* b = weights + ((o * p.kernel_h + r) * p.kernel_w + s) * p.group_src;
+        for (std::int64_t c = 0; c < p.group_src; ++c) {
+          sum = fmaf(to_float(a[c]), to_float(b[c]), sum);
+        }
+      }
+    }
+    if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[o];
+    static_cast<T*>(p.dst)[pixel * p.dst_stride + o] = from_float<T>(finish(p.epilogue, sum));
+  }
+}
+
+// The dst position whose tap `k` reads src position `position`; -1 when no window does.
+__device__ __forceinline__ std::int64_t reader(std::int64_t position, int k, int pad, int dilation,
+                                               int stride, std::int64_t size) {
+  const std::int64_t start = position + pad - static_cast<std::int64_t>(k) * dilation;
+  if (start < 0 || start % stride != 0 || start / stride >= size) return -1;
+  return start / stride;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads) direct_backward_data(const __grid_constant__ Direct p) {
+  const auto* diff_dst = static_cast<const T*>(p.src);
+  const auto* weights = static_cast<const T*>(p.weights);
+  const std::int64_t channels = p.groups * p.group_src;
+  const std::int64_t count = p.images * p.src_h * p.src_w * channels;
+  const std::int64_t output_pitch = p.group_src * p.kernel_h * p.kernel_w;
+  for (std::int64_t e = first_index(); e < count; e += index_step()) {
+    const std::int64_t pixel = e / channels, c = e - pixel * channels;
+    const std::int64_t line = pixel / p.src_w, image = line / p.src_h;
+    const std::int64_t h = line - image * p.src_h, w = pixel - line * p.src_w;
+    const std::int64_t group = c / p.group_src, first_output = group * p.group_dst;
+    float sum = 0.0F;
+    for (int r = 0; r < p.kernel_h; ++r) {
+      const std::int64_t oh = reader(h, r, p.pad_top, p.dilation_h, p.stride_h, p.dst_h);
+      if (oh < 0) continue;
+      for (int s = 0; s < p.kernel_w; ++s) {
+        const std::int64_t ow = reader(w, s, p.pad_left, p.dilation_w, p.stride_w, p.dst_w);
+        if (ow < 0) continue;
+        const T* a =
+            diff_dst + ((image * p.dst_h + oh) * p.dst_w + ow) * p.src_stride + first_output;
+        const T* b = weights + first_output * output_pitch + (r * p.kernel_w + s) * p.group_src +
+                     (c - group * p.group_src);
+        for (std::int64_t o = 0; o < p.group_dst; ++o) {
+          sum = fmaf(to_float(a[o]), to_float(b[o * output_pitch]), sum);
+        }
+      }
+    }
+    static_cast<T*>(p.dst)[pixel * p.dst_stride + c] = from_float<T>(sum);
+  }
+}
+
+// A block for each weight, its threads for the pixels.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    direct_backward_weights(const __grid_constant__ Direct p) {
+  __shared__ float sums[32];
+  const auto* src = static_cast<const T*>(p.src);
+  const auto* diff_dst = static_cast<const T*>(p.diff_dst);
+  const std::int64_t tap = blockIdx.x / p.group_src, c = blockIdx.x - tap * p.group_src;
+  const std::int64_t row = tap / p.kernel_w, s = tap - row * p.kernel_w;
+  const std::int64_t o = row / p.kernel_h, r = row - o * p.kernel_h;
+  const std::int64_t channel = o / p.group_dst * p.group_src + c;
+  const std::int64_t pixels = p.images * p.dst_h * p.dst_w;
+  float sum = 0.0F;
+  for (std::int64_t pixel = threadIdx.x; pixel < pixels; pixel += kThreads) {
+    const std::int64_t line = pixel / p.dst_w, image = line / p.dst_h;
+    const std::int64_t h = (line - image * p.dst_h) * p.stride_h - p.pad_top + r * p.dilation_h;
+    const std::int64_t w = (pixel - line * p.dst_w) * p.stride_w - p.pad_left + s * p.dilation_w;
+    if (!inside(h, p.src_h) || !inside(w, p.src_w)) continue;
+    sum = fmaf(to_float(src[((image * p.src_h + h) * p.src_w + w) * p.src_stride + channel]),
+               to_float(diff_dst[pixel * p.diff_dst_stride + o]), sum);
+  }
+  sum = block_sum(sum, sums);
+  if (threadIdx.x == 0) static_cast<T*>(p.dst)[blockIdx.x] = from_float<T>(sum);
+}
+
+struct AddPartialSums {
+  const float* partial;
+  int splits, count, width;
+  void* dst;
+  std::int64_t stride;
+  Divide by_width;
+  bool whole_packs;
+  int lanes;  // threads that share the splits of one element
+  Epilogue epilogue;
+};
+
+// A block is kThreads / lanes packs wide; lane l adds the splits l, l + lanes, ..., then the sums
+// of the lanes are added in order.
+template <typename T, int pack>
+__global__ void __launch_bounds__(kThreads)
+    add_partial_sums(const __grid_constant__ AddPartialSums p) {
+  __shared__ float shared[kThreads][pack];
+  const int thread = static_cast<int>(threadIdx.x), width = kThreads / p.lanes;
+  const int lane = thread / width;
+  const int e = (static_cast<int>(blockIdx.x) * width + thread % width) * pack;
+  float sums[pack] = {};
+  if (e < p.count) {
+    const float* partial = p.partial + e;
+#pragma unroll 4
+    for (int split = lane; split < p.splits; split += p.lanes) {
+      const auto more = load<float, pack>(partial + static_cast<std::int64_t>(split) * p.count);
+#pragma unroll
+      for (int i = 0; i < pack; ++i) sums[i] += more.elements[i];
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < pack; ++i) shared[thread][i] = sums[i];
+  __syncthreads();
+  if (lane > 0 || e >= p.count) return;
+  for (int other = 1; other < p.lanes; ++other) {
+#pragma unroll
+    for (int i = 0; i < pack; ++i) sums[i] += shared[other * width + thread][i];
+  }
+  const int row = divide(p.by_width, e), column = e - row * p.width;
+  Pack<T, pack> finished;
+#pragma unroll
+  for (int i = 0; i < pack; ++i) {
+    const float bias = p.epilogue.bias != nullptr ? p.epilogue.bias[column + i] : 0.0F;
+    finished.set(i, finish(p.epilogue, sums[i] + bias));
+  }
+  T* out = static_cast<T*>(p.dst) + row * p.stride + column;
+  if (p.whole_packs) {
+    store(out, finished);
+  } else {
+#pragma unroll
+    for (int i = 0; i < pack; ++i) out[i] = finished.elements[i];
+  }
+}
+
+struct CopyRows {
+  const void* src;
+  void* dst;
+  std::int64_t count, width, src_stride, dst_stride;
+};
+
+template <typename From, typename To>
+__global__ void __launch_bounds__(kThreads) copy_rows(const __grid_constant__ CopyRows p) {
+  for (std::int64_t e = first_index(); e < p.count; e += index_step()) {
+    const std::int64_t row = e / p.dst_stride, column = e - row * p.dst_stride;
+    float value = 0.0F;
+    if (column < p.width) {
+      value = to_float(static_cast<const From*>(p.src)[row * p.src_stride + column]);
+    }
+    static_cast<To*>(p.dst)[e] = from_float<To>(value);
+  }
+}
+
+// Calls body with a value of the element type.
+template <typename Body>
+void with_type(DType dtype, Body&& body) {
+  switch (dtype) {
+    case DType::bf16:
+      return body(bf16());
+    case DType::f16:
+      return body(f16());
+    default:
+      return body(float());
+  }
+}
+
+template <typename T>
+void start_add(AddPartialSums p, bool packs, Stream stream) {
+  const int width = kThreads / p.lanes * (packs ? 4 : 1);
+  const dim3 grid(static_cast<unsigned>((p.count + width - 1) / width));
+  const auto kernel = packs ? add_partial_sums<T, 4> : add_partial_sums<T, 1>;
+  start<AddPartialSums>(kernel, grid, kThreads, 0, p, stream, "the sum of partial sums");
+}
+
+}  // namespace
+
+void launch_direct_forward(DType dtype, const Direct& p, Stream stream) {
+  const std::int64_t count = p.images * p.dst_h * p.dst_w * p.groups * p.group_dst;
+  with_type(dtype, [&](auto type) {
+    start<Direct>(direct_forward<decltype(type)>, grid_for(count), kThreads, 0, p, stream,
+                  "the direct convolution");
+  });
+}
+
+void launch_direct_backward_data(DType dtype, const Direct& p, Stream stream) {
+  const std::int64_t count = p.images * p.src_h * p.src_w * p.groups * p.group_src;
+  with_type(dtype, [&](auto type) {
+    start<Direct>(direct_backward_data<decltype(type)>, grid_for(count), kThreads, 0, p, stream,
+                  "the direct convolution's data gradient");
+  });
+}
+
+void launch_direct_backward_weights(DType dtype, const Direct& p, Stream stream) {
+  const std::int64_t count = p.groups * p.group_dst * p.kernel_h * p.kernel_w * p.group_src;
+  with_type(dtype, [&](auto type) {
+    start<Direct>(direct_backward_weights<decltype(type)>, dim3(static_cast<unsigned>(count)),
+                  kThreads, 0, p, stream, "the direct convolution's weights gradient");
+  });
+}
+
+void launch_add_partial_sums(DType dtype, const PartialSums& sums, Stream stream) {
+  const Rows& dst = sums.dst;
+  const std::int64_t bytes = 4 * static_cast<std::int64_t>(size_of(dtype));
+  AddPartialSums p{sums.partial,
+                   sums.splits,
+                   static_cast<int>(dst.rows * dst.width),
+                   static_cast<int>(dst.width),
+                   dst.data,
+                   dst.stride,
+                   sums.by_width,
+                   dst.stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(dst.data) % bytes == 0,
+                   1,
+                   sums.epilogue};
+  while (p.lanes < 32 && p.lanes * 4 < p.splits) p.lanes *= 2;
+  with_type(dtype, [&](auto type) { start_add<decltype(type)>(p, dst.width % 4 == 0, stream); });
+}
+
+void launch_copy_rows(DType src_type, const Rows& src, DType dst_type, const Rows& dst,
+                      Stream stream) {
+  const CopyRows p{src.data, dst.data, src.rows * dst.stride, src.width, src.stride, dst.stride};
+  with_type(src_type, [&](auto type) {
+    using From = decltype(type);
+    const auto kernel = dst_type == DType::f32 ? copy_rows<From, float> : copy_rows<From, From>;
+    start<CopyRows>(kernel, grid_for(p.count), kThreads, 0, p, stream, "the copy of rows");
+  });
+}
+
+}  // namespace ridgeline::cuda::conv

@@ -1,0 +1,336 @@
+#include "backends/cuda/conv/conv_plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "backends/cuda/conv/conv_cost.h"
+#include "backends/cuda/conv/conv_plan_common.h"
+
+namespace ridgeline::cuda::conv {
+namespace {
+
+// What one axis of the kernel does.
+struct Window {
+  std::int64_t kernel, stride, dilation, pad, src, dst;
+};
+
+Window window_h(const Geometry& g) {
+  const Conv2dAttributes& a = g.attributes;
+  return {a.kernel_h, a.stride_h, a.dilation_h, a.pad_top, g.src_h, g.dst_h};
+}
+
+Window window_w(const Geometry& g) {
+  const Conv2dAttributes& a = g.attributes;
+  return {a.kernel_w, a.stride_w, a.dilation_w, a.pad_left, g.src_w, g.dst_w};
+}
+
+Axis make_axis(std::int64_t count, std::int64_t first, std::int64_t origin, std::int64_t taps,
+               std::int64_t first_tap) {
+  return {static_cast<int>(count),
+          static_cast<int>(first),
+          static_cast<int>(origin),
+          static_cast<int>(taps),
+          static_cast<int>(first_tap),
+          divide_by(std::max<std::int64_t>(count, 1)),
+          divide_by(std::max<std::int64_t>(taps, 1))};
+}
+
+Axis forward_axis(const Window& w) { return make_axis(w.dst, 0, -w.pad, w.kernel, 0); }
+
+// The src positions number, number + stride, ...: dst position p reads src position x with tap k
+// when p * stride = x + pad - k * dilation, so every step-th tap from the first one that divides.
+Axis backward_axis(const Window& w, std::int64_t number) {
+  const std::int64_t count = number < w.src ? divide_up(w.src - number, w.stride) : 0;
+  const std::int64_t step = w.stride / std::gcd(w.stride, w.dilation);
+  for (std::int64_t tap = 0; tap < std::min(step, w.kernel); ++tap) {
+    const std::int64_t start = number + w.pad - tap * w.dilation;
+    if (start % w.stride != 0) continue;
+    return make_axis(count, number, start / w.stride, divide_up(w.kernel - tap, step), tap);
+  }
+  return make_axis(count, number, 0, 0, 0);
+}
+
+void set_forward(Gather& p, const Geometry& g) {
+  const Conv2dAttributes& a = g.attributes;
+  p.src_h = static_cast<int>(g.src_h), p.src_w = static_cast<int>(g.src_w);
+  p.dst_h = static_cast<int>(g.dst_h), p.dst_w = static_cast<int>(g.dst_w);
+  p.depth = static_cast<int>(g.src_channels), p.width = static_cast<int>(g.dst_channels);
+  p.src_step_h = static_cast<int>(a.stride_h), p.src_step_w = static_cast<int>(a.stride_w);
+  p.tap_step_h = static_cast<int>(a.dilation_h), p.tap_step_w = static_cast<int>(a.dilation_w);
+  p.rows[0] = forward_axis(window_h(g));
+  p.columns[0] = forward_axis(window_w(g));
+}
+
+// src of the gather is diff_dst, its dst diff_src.
+void set_backward(Gather& p, const Geometry& g) {
+  const Conv2dAttributes& a = g.attributes;
+  const std::int64_t common_h = std::gcd(a.stride_h, a.dilation_h);
+  const std::int64_t common_w = std::gcd(a.stride_w, a.dilation_w);
+  p.src_h = static_cast<int>(g.dst_h), p.src_w = static_cast<int>(g.dst_w);
+  p.dst_h = static_cast<int>(g.src_h), p.dst_w = static_cast<int>(g.src_w);
+  p.depth = static_cast<int>(g.dst_channels), p.width = static_cast<int>(g.src_channels);
+  p.dst_step_h = static_cast<int>(a.stride_h), p.dst_step_w = static_cast<int>(a.stride_w);
+  p.kernel_step_h = static_cast<int>(a.stride_h / common_h);
+  p.kernel_step_w = static_cast<int>(a.stride_w / common_w);
+  p.tap_step_h = -static_cast<int>(a.dilation_h / common_h);
+  p.tap_step_w = -static_cast<int>(a.dilation_w / common_w);
+  p.row_classes = static_cast<int>(a.stride_h), p.column_classes = static_cast<int>(a.stride_w);
+  for (int i = 0; i < p.row_classes; ++i) p.rows[i] = backward_axis(window_h(g), i);
+  for (int i = 0; i < p.column_classes; ++i) p.columns[i] = backward_axis(window_w(g), i);
+}
+
+template <typename Body>
+void for_each_class(const Gather& p, Body&& body) {
+  for (int i = 0; i < p.row_classes; ++i) {
+    for (int j = 0; j < p.column_classes; ++j) body(p.rows[i], p.columns[j]);
+  }
+}
+
+std::int64_t pixels_of(const Gather& p, const Axis& rows, const Axis& columns) {
+  return std::int64_t{p.images} * rows.count * columns.count;
+}
+
+// Every block must be able to count in 32 bits from its first image on.
+bool offsets_fit(const Gather& p, std::int64_t src_stride) {
+  bool fit = true;
+  for_each_class(p, [&](const Axis& rows, const Axis& columns) {
+    const std::int64_t area = std::max<std::int64_t>(1, std::int64_t{rows.count} * columns.count);
+    const std::int64_t images = std::min<std::int64_t>(p.images, 256 / area + 2);
+    fit = fit && images * p.src_h * p.src_w * src_stride < kMaxCount;
+  });
+  return fit && 256 * src_stride < kMaxCount;
+}
+
+int most_taps(const Gather& p) {
+  int taps = 0;
+  for_each_class(p, [&](const Axis& rows, const Axis& columns) {
+    taps = std::max(taps, rows.taps * columns.taps);
+  });
+  return taps;
+}
+
+bool is_direct(const Geometry& g, bool forward) {
+  const Conv2dAttributes& a = g.attributes;
+  return a.groups > 1 || (!forward && std::max(a.stride_h, a.stride_w) > kMaxClasses) ||
+         g.images * g.src_h * g.src_w >= kMaxCount || g.images * g.dst_h * g.dst_w >= kMaxCount ||
+         g.dst_channels * g.src_channels * a.kernel_h * a.kernel_w >= kMaxCount ||
+         std::max(a.pad_top, a.pad_left) >= kMaxCount;
+}
+
+// The grid of a tile with so many splits, and what it costs.
+struct Candidate {
+  GatherPlan::Choice choice;
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+Candidate candidate(const GatherPlan& plan, GatherTile tile, int splits,
+                    const DeviceLimits& limits) {
+  const Gather& p = plan.base;
+  const TileShape shape = shape_of(tile);
+  const std::int64_t width_tiles = divide_up(p.width, shape.columns);
+  std::int64_t most_rows = 0, blocks = 0, slices = 0;
+  for_each_class(p, [&](const Axis& rows, const Axis& columns) {
+    const std::int64_t row_tiles = divide_up(pixels_of(p, rows, columns), shape.rows);
+    const std::int64_t depth = std::int64_t{rows.taps} * columns.taps * p.depth;
+    most_rows = std::max(most_rows, row_tiles);
+    blocks += row_tiles * width_tiles * splits;
+    slices += row_tiles * width_tiles * divide_up(depth, slice_of(plan.arithmetic));
+  });
+  Work work{.arithmetic = plan.arithmetic,
+            .tile = shape,
+            .blocks = blocks,
+            .slices = static_cast<double>(slices) /
+                      static_cast<double>(std::max<std::int64_t>(blocks, 1)),
+            .fresh_rows = p.taps_inner ? 1.0 / std::max(1, p.columns[0].taps) : 1.0,
+            .multiprocessors = limits.multiprocessors};
+  if (splits > 1) work.partial = std::int64_t{p.images} * p.dst_h * p.dst_w * p.width * splits;
+  return {{tile,
+           splits,
+           {static_cast<unsigned>(most_rows * width_tiles),
+            static_cast<unsigned>(p.row_classes * p.column_classes), static_cast<unsigned>(splits)},
+           divide_by(width_tiles)},
+          cycles_of(work)};
+}
+
+bool has_tile(Arithmetic arithmetic, GatherTile tile, const DeviceLimits& limits) {
+  // Shared memory of a block is small before 8.0.
+  const bool large = tile == GatherTile::wide || tile == GatherTile::high;
+  if (large && limits.capability < 80) return false;
+  // The addresses of 256 rows take registers that f32 operands need.
+  if (tile == GatherTile::high) return element_bytes(arithmetic) == 2;
+  return tile != GatherTile::narrow || arithmetic != Arithmetic::f32;
+}
+
+// Splits leave each block a few slices of the depth.
+GatherPlan::Choice best_choice(const GatherPlan& plan, std::initializer_list<GatherTile> tiles,
+                               int most_splits, const DeviceLimits& limits) {
+  constexpr int kFewestSlices = 4;
+  const Gather& p = plan.base;
+  const std::int64_t slices = std::int64_t{most_taps(p)} * p.depth / slice_of(plan.arithmetic);
+  const std::int64_t sums = std::int64_t{p.images} * p.dst_h * p.dst_w * p.width;
+  Candidate best;
+  for (const GatherTile tile : tiles) {
+    if (!has_tile(plan.arithmetic, tile, limits)) continue;
+    for (int splits = 1; splits <= most_splits; ++splits) {
+      if (splits > 1 && (splits * kFewestSlices > slices || sums >= kMaxCount)) break;
+      const Candidate next = candidate(plan, tile, splits, limits);
+      if (next.cycles < best.cycles) best = next;
+    }
+  }
+  return best.choice;
+}
+
+// Rows of weights as the kernels see them: those of forward, when src is loaded by elements, are
+// padded to multiples of 16 bytes.
+std::int64_t padded_pitch(const GatherPlan& plan) {
+  const std::int64_t pack = pack_of(plan.arithmetic);
+  return divide_up(plan.base.weights_pitch, pack) * pack;
+}
+
+void plan_workspace(GatherPlan& plan) {
+  const Gather& p = plan.base;
+  const std::int64_t bytes = element_bytes(plan.arithmetic);
+  if (plan.widened) {
+    plan.src_at =
+        take(plan.workspace_bytes, std::int64_t{p.images} * p.src_h * p.src_w * p.depth * bytes);
+  }
+  if (plan.widened || plan.forward) {
+    plan.weights_at =
+        take(plan.workspace_bytes, plan.geometry.dst_channels * padded_pitch(plan) * bytes);
+  }
+  const int splits = std::max(plan.packs.splits, plan.elements.splits);
+  if (plan.widened || splits > 1) {
+    const std::int64_t sums = std::int64_t{p.images} * p.dst_h * p.dst_w * p.width;
+    plan.partial_at = take(plan.workspace_bytes, sums * splits * 4);
+  }
+}
+
+GatherPlan make_plan(const Geometry& geometry, bool forward, DType dtype, bool allow_tf32,
+                     const DeviceLimits& limits) {
+  GatherPlan plan;
+  plan.geometry = geometry;
+  plan.dtype = dtype;
+  plan.forward = forward;
+  plan.arithmetic = arithmetic_for(dtype, allow_tf32, limits);
+  plan.widened = dtype != DType::f32 && plan.arithmetic == Arithmetic::f32;
+  plan.direct = is_direct(geometry, forward);
+  if (plan.direct) return plan;
+
+  const Conv2dAttributes& a = geometry.attributes;
+  Gather& p = plan.base;
+  p.images = static_cast<int>(geometry.images);
+  p.kernel_w = static_cast<int>(a.kernel_w);
+  p.weights_pitch = a.kernel_h * a.kernel_w * geometry.src_channels;
+  p.asynchronous = copies_asynchronously(limits);
+  if (forward) {
+    set_forward(p, geometry);
+  } else {
+    set_backward(p, geometry);
+  }
+  p.by_depth = divide_by(p.depth);
+  p.taps_inner = p.depth % slice_of(plan.arithmetic) == 0;
+  if (p.taps_inner) p.by_depth_slices = divide_by(p.depth / slice_of(plan.arithmetic));
+  p.dst_in_order = p.row_classes * p.column_classes == 1;
+  p.src_in_order = p.dst_in_order && a.kernel_h * a.kernel_w == 1 && p.src_h == p.dst_h &&
+                   p.src_w == p.dst_w && a.pad_top == 0 && a.pad_left == 0;
+  if (!offsets_fit(p, p.depth)) {
+    plan.direct = true;
+    return plan;
+  }
+  const std::int64_t pack = pack_of(plan.arithmetic);
+  plan.in_packs =
+      p.depth % pack == 0 && (forward || p.width % pack == 0) && most_taps(p) <= kMaxTaps;
+  constexpr int kMostSplits = 32;
+  if (plan.in_packs) {
+    plan.packs = best_choice(plan,
+                             {GatherTile::wide, GatherTile::high, GatherTile::tall,
+                              GatherTile::narrow, GatherTile::small},
+                             kMostSplits, limits);
+  }
+  // Where packs are the rule, the exception takes no more memory than they do.
+  plan.elements = best_choice(plan, {GatherTile::elements},
+                              plan.in_packs ? plan.packs.splits : kMostSplits, limits);
+  plan_workspace(plan);
+  return plan;
+}
+
+void run_direct(const GatherPlan& plan, const Rows& src, const void* weights, const Rows& dst,
+                const Epilogue& epilogue, Stream stream) {
+  Direct p = direct_of(plan.geometry);
+  p.src = src.data, p.src_stride = src.stride;
+  p.weights = weights;
+  p.dst = dst.data, p.dst_stride = dst.stride;
+  p.epilogue = epilogue;
+  if (plan.forward) {
+    launch_direct_forward(plan.dtype, p, stream);
+  } else {
+    launch_direct_backward_data(plan.dtype, p, stream);
+  }
+}
+
+}  // namespace
+
+GatherPlan plan_forward(const Geometry& geometry, DType dtype, bool allow_tf32,
+                        const DeviceLimits& limits) {
+  return make_plan(geometry, true, dtype, allow_tf32, limits);
+}
+
+GatherPlan plan_backward_data(const Geometry& geometry, DType dtype, bool allow_tf32,
+                              const DeviceLimits& limits) {
+  return make_plan(geometry, false, dtype, allow_tf32, limits);
+}
+
+std::string GatherPlan::text() const {
+  if (direct) return "direct";
+  const Choice& choice = in_packs ? packs : elements;
+  const TileShape shape = shape_of(choice.tile);
+  return fmt::format("{}x{} tiles{}{}", shape.rows, shape.columns, in_packs ? "" : " by elements",
+                     choice.splits > 1 ? fmt::format(", {} parts", choice.splits) : "");
+}
+
+void run_gather(const GatherPlan& plan, const Rows& src, const void* weights, const Rows& dst,
+                const Epilogue& epilogue, std::byte* workspace, Stream stream) {
+  if (plan.direct || !offsets_fit(plan.base, src.stride)) {
+    return run_direct(plan, src, weights, dst, epilogue, stream);
+  }
+  Gather p = plan.base;
+  const DType dtype = plan.widened ? DType::f32 : plan.dtype;
+  Rows from = src;
+  if (plan.widened) {
+    from.data = workspace + plan.src_at;
+    from.stride = src.width;
+    launch_copy_rows(plan.dtype, src, dtype, from, stream);
+  }
+  const bool packs = plan.in_packs && aligned(from, dtype) &&
+                     (plan.widened || reinterpret_cast<std::uintptr_t>(weights) % 16 == 0);
+  const GatherPlan::Choice& choice = packs ? plan.packs : plan.elements;
+  p.weights = weights;
+  const bool padded = plan.forward && !packs;
+  if (plan.widened || padded) {
+    const std::int64_t outputs = plan.geometry.dst_channels, width = plan.base.weights_pitch;
+    if (padded) p.weights_pitch = padded_pitch(plan);
+    const Rows copy = {workspace + plan.weights_at, outputs, width, p.weights_pitch};
+    launch_copy_rows(plan.dtype, {const_cast<void*>(weights), outputs, width, width}, dtype, copy,
+                     stream);
+    p.weights = copy.data;
+  }
+  p.src = from.data, p.src_stride = from.stride;
+  p.dst = dst.data, p.dst_stride = dst.stride;
+  p.whole_packs = aligned(dst, plan.dtype);
+  p.splits = choice.splits;
+  p.by_width_tiles = choice.by_width_tiles;
+  p.epilogue = epilogue;
+  const bool partial = plan.widened || choice.splits > 1;
+  if (partial) p.partial = reinterpret_cast<float*>(workspace + plan.partial_at);
+  const auto launch = plan.forward ? launch_forward : launch_backward_data;
+  launch(plan.arithmetic, choice.tile, p, choice.grid, stream);
+  if (partial) {
+    launch_add_partial_sums(
+        plan.dtype, {p.partial, choice.splits, dst, divide_by(dst.width), epilogue}, stream);
+  }
+}
+
+}  // namespace ridgeline::cuda::conv

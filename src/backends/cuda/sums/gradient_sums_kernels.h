@@ -1,0 +1,38 @@
+#pragma once
+
+#include "backends/cuda/norm/channel_grid.h"
+
+namespace ridgeline::cuda {
+
+// What flows back into a layer, g = backward(diff [+ other], kept), and its sums over the rows: the
+// gradient of a bias, or the two of a normalisation.
+struct GradientSums {
+  DType dtype = DType::f32;
+  int pack = 1;            // the elements of a pack, from pack_for and all operands
+  Rows diff, other, kept;  // other, kept: null where nothing is added, without an activation
+  Rows stored;             // where g goes; null: nowhere
+  Rows src;                // what was normalised; null: only g itself is added up
+  int activation = kNoActivation;
+  float slope = 0.0F;
+  // A byte for each pack: a bit for each element, whether it passed the activation. Null: none;
+  // only where has_mask says so.
+  unsigned char* mask = nullptr;
+  const float *mean = nullptr, *variance = nullptr, *scale = nullptr;
+  double epsilon = 0.0;
+  float* sums = nullptr;      // of g; null where nobody reads them
+  float* products = nullptr;  // of g times the normalised src; likewise
+  // What launch_norm_backward needs, three numbers a channel; null: nothing follows.
+  float* coefficients = nullptr;
+  bool frozen = false;
+  void* workspace = nullptr;
+  unsigned* counters = nullptr;
+};
+
+// Whether a mask can stand for the activation's result in the gradient.
+[[nodiscard]] bool has_mask(int activation, int pack);
+
+[[nodiscard]] SumScratch gradient_sums_scratch(DType dtype, std::int64_t rows,
+                                               std::int64_t channels, bool normalisation);
+void launch_gradient_sums(const GradientSums& task, Stream stream);
+
+}  // namespace ridgeline::cuda

@@ -1,0 +1,297 @@
+#include "lab/bench_matrix.h"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "data/catalog.h"
+#include "data/sample_reader.h"
+#include "data/synthetic.h"
+#include "inspect/network_description.h"
+#include "lab/describe_run.h"
+#include "measure/iterations/engine_step.h"
+#include "measure/iterations/inference_step.h"
+#include "measure/iterations/peer_step.h"
+
+namespace ridgeline {
+namespace {
+
+using DataPointer = std::shared_ptr<const Dataset>;
+
+// Makes measured steps of combinations. Devices and data are shared among them.
+class Builder {
+ public:
+  Builder(const BenchWork& work, CallListener& listener) : work_(work), listener_(listener) {}
+
+  std::unique_ptr<MeasuredStep> build(const Combination& combination) {
+    RunOptions run = work_.run;
+    run.model = combination.model;
+    run.backend = combination.backend;
+    run.device = combination.device;
+    run.precision = combination.precision;
+    const bool peer = is_peer(combination.backend);
+    if (peer && work_.loader) {
+      bad_input(
+          "a peer has its batches before it begins: with --loader each would travel from process "
+          "to process, which is no loading of the peer's; leave --loader or the peer out");
+    }
+    // A device that only the peer knows: what we compute for comparison, we compute on the cpu.
+    const bool elsewhere = peer && combination.device == "mps";
+    const std::shared_ptr<Device> device = device_of(elsewhere ? "cpu" : combination.device);
+
+    StepSpec step;
+    step.model = model_config(run);
+    step.freeze = run.freeze;
+    step.recompute = run.recompute;
+    step.label_smoothing = work_.optimizer.label_smoothing;
+    OptimizerOptions optimizer = work_.optimizer;
+    if (!combination.optimizer.empty()) optimizer.name = combination.optimizer;
+    step.optimizer = optimizer_attributes(optimizer);
+    step.precision =
+        peer ? static_cast<Precision>(choice_of("--precision", run.precision, kPrecisionNames))
+             : precision_of(run, *device);
+    const Source source = fit(step, combination);
+    set_normalisation(step, work_.data.normalize);
+    const PlanRequest request = peer
+                                    ? plan_request(run, device->kind() == "cpu" ? "native" : "cuda")
+                                    : plan_request(run, combination.backend);
+    check_memory_of(step, request, *device);
+    const bool crop = work_.loader && source.photos;
+    step.flip = crop;
+    const DataPointer data = data_of(source, step);
+    if (!peer) show_plan(step, request, *device);
+
+    const auto seed = static_cast<std::uint64_t>(run.seed);
+    const double rate = learning_rate(optimizer);
+    RunSpec spec{.kind = work_.inference ? "inference" : "training",
+                 .step = step,
+                 .plan = request,
+                 .device = combination.device,
+                 .threads = thread_count(),
+                 .learning_rate = rate,
+                 .data = work_.data.data == "synthetic" ? "synthetic" : data->name,
+                 .data_samples = data->count(),
+                 .full_batch = combination.batch == "full",
+                 .loader = work_.loader,
+                 .workers = work_.workers,
+                 .crop = crop};
+    if (peer) spec.peer = parse_peer(combination.backend);
+    const Identity identity = describe_run(spec);
+    network_ = describe_network(step.model);
+    if (peer) {
+      return make_peer_step(
+          {.work = identity.work,
+           .executor = identity.executor,
+           .name = *spec.peer,
+           .options = {.threads = thread_count(),
+                       .start_seconds = std::min(PeerOptions{}.start_seconds, work_.peer_seconds),
+                       .reply_seconds = work_.peer_seconds},
+           .starts = peers_,
+           .peer_work = {.step = step,
+                         .learning_rate = rate,
+                         .inference = work_.inference,
+                         .device = combination.device},
+           .ours = request,
+           .device = device,
+           .data = data,
+           .seed = seed});
+    }
+    if (work_.inference) {
+      return make_inference_step({.work = identity.work,
+                                  .executor = identity.executor,
+                                  .step = step,
+                                  .request = request,
+                                  .device = device,
+                                  .data = data,
+                                  .seed = seed});
+    }
+    return make_engine_step({.work = identity.work,
+                             .executor = identity.executor,
+                             .step = step,
+                             .request = request,
+                             .device = device,
+                             .data = data,
+                             .learning_rate = rate,
+                             .seed = seed,
+                             .loader = work_.loader,
+                             .workers = work_.workers,
+                             .crop = crop});
+  }
+
+  // Of the last step that was built.
+  [[nodiscard]] const NetworkRecord& network() const { return network_; }
+
+  [[nodiscard]] std::vector<std::shared_ptr<Device>> devices() const {
+    std::vector<std::shared_ptr<Device>> all;
+    for (const auto& [name, device] : devices_) all.push_back(device);
+    return all;
+  }
+
+ private:
+  // The data of a step before it is read whole: files are looked at, synthetic images not made yet.
+  struct Source {
+    std::string key;
+    std::int64_t samples = 0;  // of the data set
+    bool photos = false;
+    DataPointer files;  // null: synthetic
+  };
+
+  std::shared_ptr<Device> device_of(const std::string& name) {
+    std::shared_ptr<Device>& device = devices_[name];
+    if (device == nullptr) {
+      try {
+        device = make_device(name);
+      } catch (...) {
+        devices_.erase(name);
+        throw;
+      }
+    }
+    return device;
+  }
+
+  DataPointer files_of(const std::string& image) {
+    DataPointer& files = files_[image];
+    if (files == nullptr) {
+      LoadOptions options{.classes = static_cast<std::int32_t>(work_.run.classes.value_or(10)),
+                          .seed = static_cast<std::uint64_t>(work_.run.seed)};
+      if (!image.empty()) options.image = parse_frame(image);
+      files = std::make_shared<Dataset>(load_dataset(work_.data.data, options).train);
+    }
+    return files;
+  }
+
+  // Images, classes and batch of the step; where its data comes from.
+  Source fit(StepSpec& step, const Combination& combination) {
+    Source source;
+    const bool full = combination.batch == "full";
+    const std::int64_t wanted = combination.samples.empty() ? 0 : std::stoll(combination.samples);
+    if (work_.data.data == "synthetic") {
+      set_image(step.model, combination.image);
+      if (full && wanted == 0) bad_input("--batch full: synthetic data needs --samples");
+      step.batch = full ? wanted : std::stoll(combination.batch);
+      source.samples = wanted > 0 ? wanted : usual_samples(step.batch);
+    } else {
+      source.files = files_of(combination.image);
+      fit_to_data(step.model, *source.files);
+      source.photos = source.files->photos;
+      source.samples = wanted > 0 ? wanted : source.files->count();
+      if (source.samples > source.files->count()) {
+        bad_input("--samples {}: the data has {}", source.samples, source.files->count());
+      }
+      step.batch = full ? source.samples : std::stoll(combination.batch);
+    }
+    if (step.batch > source.samples) {
+      bad_input("batch {} is larger than the data; it must lie between 1 and {}", step.batch,
+                source.samples);
+    }
+    source.key =
+        fmt::format("{} {} {}x{}x{} {} {}", work_.data.data, combination.image, step.model.channels,
+                    step.model.height, step.model.width, step.model.classes, source.samples);
+    return source;
+  }
+
+  // Of synthetic data, where nobody asks for a size: what a loader needs for some batches, or one
+  // batch, which stays on the device.
+  [[nodiscard]] std::int64_t usual_samples(std::int64_t batch) const {
+    constexpr std::int64_t kBatches = 8;
+    return work_.loader ? kBatches * batch : batch;
+  }
+
+  void check_memory_of(const StepSpec& step, const PlanRequest& request, Device& device) const {
+    if (work_.inference) {
+      check_inference_memory(device, step, request);
+    } else {
+      check_training_memory(device, step, {&request, 1});
+    }
+  }
+
+  DataPointer data_of(const Source& source, const StepSpec& step) {
+    const std::int64_t needed = work_.loader ? source.samples : step.batch;
+    DataPointer& data = data_[fmt::format("{} {}", source.key, needed)];
+    if (data != nullptr) return data;
+    if (source.files == nullptr) {
+      data = std::make_shared<Dataset>(
+          make_synthetic({.channels = step.model.channels,
+                          .height = step.model.height,
+                          .width = step.model.width,
+                          .classes = static_cast<std::int32_t>(step.model.classes),
+                          .count = needed,
+                          .test_count = 1,
+                          .seed = static_cast<std::uint64_t>(work_.run.seed)})
+              .train);
+      return data;
+    }
+    Dataset part = limit(*source.files, needed);
+    // Without a loader the batch is written once, from memory.
+    if (!work_.loader && part.images != nullptr) part = in_memory(part, thread_count());
+    data = std::make_shared<Dataset>(std::move(part));
+    return data;
+  }
+
+  void show_plan(const StepSpec& step, const PlanRequest& request, Device& device) const {
+    if (work_.inference) {
+      show_inference_plan(step, work_.run, request, listener_, device);
+    } else {
+      show_plans(step, work_.run, {&request, 1}, listener_, device);
+    }
+  }
+
+  const BenchWork& work_;
+  CallListener& listener_;
+  NetworkRecord network_;
+  std::map<std::string, std::shared_ptr<Device>> devices_;
+  std::map<std::string, DataPointer> files_, data_;
+  std::shared_ptr<PeerStarts> peers_ = std::make_shared<PeerStarts>();
+};
+
+}  // namespace
+
+std::vector<Subject> BenchMatrix::subjects() const {
+  std::vector<Subject> all;
+  for (const auto& step : steps) all.push_back(step->subject());
+  return all;
+}
+
+std::int64_t BenchMatrix::available_memory(const std::string& name) const {
+  for (const auto& device : devices) {
+    if (device->name() == name) {
+      return static_cast<std::int64_t>(std::min<std::size_t>(
+          device->available_memory(), std::numeric_limits<std::int64_t>::max() / 2));
+    }
+  }
+  return std::numeric_limits<std::int64_t>::max() / 2;
+}
+
+BenchMatrix make_matrix(const std::vector<Combination>& combinations, const BenchWork& work,
+                        CallListener& listener) {
+  Builder builder(work, listener);
+  BenchMatrix matrix;
+  for (const Combination& combination : combinations) {
+    try {
+      matrix.steps.push_back(builder.build(combination));
+      matrix.networks.push_back(builder.network());
+    } catch (const Error& error) {
+      if (combinations.size() == 1) throw;
+      matrix.left_out.push_back(
+          {combination, error.what(), error.kind() == ErrorKind::lacks_memory});
+    }
+  }
+  if (matrix.steps.empty()) {
+    std::string reasons;
+    for (const LeftOut& each : matrix.left_out) {
+      reasons += fmt::format("\n  {}: {}", each.combination.text(), each.reason);
+    }
+    const bool too_large = std::all_of(matrix.left_out.begin(), matrix.left_out.end(),
+                                       [](const LeftOut& each) { return each.lacks_memory; });
+    throw Error(too_large ? ErrorKind::lacks_memory : ErrorKind::bad_input,
+                fmt::format("none of the {} configurations can be measured:{}", combinations.size(),
+                            reasons));
+  }
+  matrix.devices = builder.devices();
+  return matrix;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,65 @@
+#pragma once
+
+// The configurations that one call of `bench` measures: the product of the lists that its options
+// give, each of them checked and made ready to be measured, or left out with the reason.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/options.h"
+#include "lab/step_data.h"
+#include "measure/iterations/measurement.h"
+
+namespace ridgeline {
+
+// Lists as the options give them: "16,32".
+struct BenchAxes {
+  std::string models, backends, devices, batches = "64", precisions = "fp32", images, samples;
+  std::string optimizers = "sgd";
+};
+
+// What all configurations share.
+struct BenchWork {
+  RunOptions run;
+  OptimizerOptions optimizer;
+  StepDataOptions data;
+  bool inference = false;
+  bool loader = false;  // batches come through the loader, every iteration
+  int workers = 0;      // 0: one for each usable processor
+  double peer_seconds = 600.0;
+};
+
+// One configuration, by the words of the options; empty: what is usual.
+struct Combination {
+  std::string model, image, samples, batch, precision, optimizer, device, backend;
+  [[nodiscard]] std::string text() const;  // "resnet18, batch 16, image 64, fp32, native on cpu"
+};
+
+// All of them, backends of the same work as neighbours. Throws bad_input for names that nobody
+// knows, numbers that are none, and what is named twice.
+[[nodiscard]] std::vector<Combination> combinations(const BenchAxes& axes, bool inference);
+
+struct LeftOut {
+  Combination combination;
+  std::string reason;
+  bool lacks_memory = false;  // it is too large for this machine
+};
+
+struct BenchMatrix {
+  StepList steps;
+  std::vector<NetworkRecord> networks;  // of the steps
+  std::vector<LeftOut> left_out;
+  std::vector<std::shared_ptr<Device>> devices;  // that the steps use
+
+  [[nodiscard]] std::vector<Subject> subjects() const;
+  [[nodiscard]] std::int64_t available_memory(const std::string& device) const;
+};
+
+// Plans all of them, tells plans where asked for, and allocates nothing but the data. Throws
+// bad_input when none can be measured.
+[[nodiscard]] BenchMatrix make_matrix(const std::vector<Combination>& combinations,
+                                      const BenchWork& work, CallListener& listener);
+
+}  // namespace ridgeline

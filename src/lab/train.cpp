@@ -1,0 +1,308 @@
+#include "lab/train.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/parse.h"
+#include "base/reason.h"
+#include "base/text.h"
+#include "data/catalog.h"
+#include "data/image_folder.h"
+#include "data/sample_reader.h"
+#include "lab/describe_run.h"
+#include "measure/step_times.h"
+
+namespace ridgeline {
+namespace {
+
+constexpr std::int64_t kFullBatchPace = 50;  // iterations between two rows of the table
+constexpr double kUsualValidation = 0.1;     // share held out of data without a test part
+
+double parse_number(const char* option, std::string_view text) {
+  const auto number = number_in<double>(text);
+  if (!number) bad_input("{} '{}': is no number", option, text);
+  return *number;
+}
+
+// 0.98, 98 or 98%.
+double parse_accuracy(const std::string& text) {
+  const bool percent = text.ends_with('%');
+  const double number =
+      parse_number("--target-accuracy", std::string_view(text).substr(0, text.size() - percent));
+  const double share = percent || number > 1.0 ? number / 100.0 : number;
+  if (!(share > 0.0 && share <= 1.0)) {
+    bad_input("--target-accuracy {}: must lie between 0 and 1, or between 0% and 100%", text);
+  }
+  return share;
+}
+
+FrameSize frame_of(const TrainRequest& request) {
+  if (request.image.empty()) return {};
+  return parse_frame(request.image);
+}
+
+Split load_data(const TrainRequest& request, CallListener& listener) {
+  const auto seed = static_cast<std::uint64_t>(request.run.seed);
+  Split split = load_dataset(
+      request.data, {.classes = static_cast<std::int32_t>(request.run.classes.value_or(10)),
+                     .seed = seed,
+                     .image = frame_of(request)});
+  if (!split.skipped.empty()) listener.note("note: " + skipped_text(split.skipped));
+  if (!request.validation.empty()) {
+    const double amount = parse_number("--validation", request.validation);
+    if (amount < 1.0) {
+      split = hold_out_fraction(split.train, amount, seed);
+    } else if (amount == std::floor(amount) && amount < 1e15) {
+      split = hold_out(split.train, static_cast<std::int64_t>(amount), seed);
+    } else {
+      bad_input("--validation {}: must be a whole number of samples or a share below 1",
+                request.validation);
+    }
+  } else if (split.test.empty()) {
+    const double share = kUsualValidation * static_cast<double>(split.train.count());
+    split = hold_out(split.train, std::max<std::int64_t>(1, std::llround(share)), seed);
+    listener.note(
+        fmt::format("note: the data has no test part; {} samples are held out (--validation)",
+                    count_text(split.test.count())));
+  }
+  check_readable(split.test);
+  if (request.limit) {
+    const std::string note = limit_note(split.train, *request.limit);
+    if (!note.empty()) listener.note(note);
+    split.train = limit(std::move(split.train), *request.limit);
+  }
+  if (request.full_batch) split.train = in_memory(split.train, thread_count());
+  return split;
+}
+
+// What depends on the kind of data unless it was said.
+void fit_input(TrainConfig& config, const TrainRequest& request, const Dataset& data) {
+  static constexpr std::array<std::string_view, 3> kNames = {"none", "flip", "crop"};
+  const std::string usual = data.photos && !request.full_batch ? "crop" : "none";
+  const std::string augment = request.augment.empty() ? usual : request.augment;
+  const std::size_t choice = choice_of("--augment", augment, kNames);
+  config.crop = choice == 2;
+  config.step.flip = request.flip || choice != 0;
+  config.strict_images = request.strict;
+  config.workers = checked_workers(request.workers);
+  set_normalisation(config.step,
+                    request.normalize.empty() ? usual_normalisation(data) : request.normalize);
+}
+
+void fit_batch(TrainConfig& config, const Dataset& data, CallListener& listener) {
+  if (config.full_batch || config.step.batch <= data.count()) return;
+  listener.note(
+      fmt::format("note: --batch {}: there are {} training samples; all of them are a batch",
+                  config.step.batch, data.count()));
+  config.step.batch = data.count();
+}
+
+LastBatch last_batch_of(const std::string& name) {
+  static constexpr std::array<std::string_view, 3> kNames = {"smaller", "drop", "repeat"};
+  return static_cast<LastBatch>(choice_of("--last-batch", name, kNames));
+}
+
+void check_positive(const char* option, const std::optional<std::int64_t>& value) {
+  if (value && *value < 1) bad_input("{} {}: must be at least 1", option, *value);
+}
+
+// All that can be checked without the data.
+TrainConfig config_of(const TrainRequest& request) {
+  apply(request.run);
+  TrainConfig config;
+  config.step.model = model_config(request.run);
+  config.step.batch = request.run.batch;
+  config.step.freeze = request.run.freeze;
+  config.step.recompute = request.run.recompute;
+  config.step.optimizer = optimizer_attributes(request.optimizer);
+  config.step.label_smoothing = request.optimizer.label_smoothing;
+  config.plan = plan_request(request.run, request.run.backend);
+  config.full_batch = request.full_batch;
+  config.epochs = request.full_batch ? request.iterations : request.epochs;
+  config.learning_rate = learning_rate(request.optimizer);
+  config.schedule = schedule_of(request.schedule);
+  config.seed = static_cast<std::uint64_t>(request.run.seed);
+  config.last_batch = last_batch_of(request.last_batch);
+  check_positive("--eval-batch", request.eval_batch);
+  check_positive("--eval-every", request.eval_every);
+  check_positive("--limit", request.limit);
+  config.eval_batch = request.eval_batch.value_or(0);
+  config.eval_every = request.eval_every.value_or(request.full_batch ? kFullBatchPace : 1);
+  if (request.loss_scale) {
+    if (request.run.precision != "fp16") bad_input("--loss-scale belongs to --precision fp16");
+    if (!(*request.loss_scale > 0.0) || !std::isfinite(*request.loss_scale)) {
+      bad_input("--loss-scale {}: must be above 0", *request.loss_scale);
+    }
+    config.first_loss_scale = *request.loss_scale;
+  }
+  if (!request.target_accuracy.empty()) {
+    config.target_accuracy = parse_accuracy(request.target_accuracy);
+  }
+  return config;
+}
+
+// Hands on what happens, writes it down, and keeps what was reached in case the training fails.
+class Observer final : public TrainObserver {
+ public:
+  Observer(Trainer& trainer, const Split& data, TrainCheckpoints& checkpoints, TrainRecord& record,
+           TrainListener& listener)
+      : trainer_(trainer),
+        data_(data),
+        checkpoints_(checkpoints),
+        record_(record),
+        listener_(listener) {
+    reached_.epochs = checkpoints.former_epochs();
+  }
+
+  void on_step(const StepProgress& step) override {
+    reached_.steps = step.done;
+    record_.add(step);
+    listener_.progress(step.done, step.total, trainer_.config().full_batch ? "iteration" : "step");
+  }
+  void on_epoch(const EpochResult& epoch) override {
+    reached_.epochs.push_back(epoch);
+    record_.add(epoch);
+    warn_of_board();
+    if (epoch.test_accuracy) {
+      reached_.final_test_accuracy = epoch.test_accuracy;
+      reached_.final_test_loss = epoch.test_loss;
+    }
+    listener_.epoch(epoch);
+  }
+  void on_warning(const std::string& text) override {
+    reached_.warnings.push_back(text);
+    listener_.warning(text);
+  }
+  void on_alarm(const TrainAlarm& alarm) override {
+    record_.add(alarm);
+    TrainObserver::on_alarm(alarm);
+  }
+  void on_checkpoint(const TrainProgress& progress) override {
+    const std::string trouble = checkpoints_.save(trainer_, data_, progress);
+    if (!trouble.empty()) on_warning(trouble);
+  }
+  [[nodiscard]] bool stop() override { return !listener_.go_on(); }
+
+  [[nodiscard]] const TrainResult& reached() const { return reached_; }
+  // Once.
+  void warn_of_board() {
+    const std::string trouble = record_.board_trouble();
+    if (trouble.empty() || board_warned_) return;
+    board_warned_ = true;
+    on_warning("nothing more is written for TensorBoard: " + trouble);
+  }
+
+ private:
+  Trainer& trainer_;
+  const Split& data_;
+  TrainCheckpoints& checkpoints_;
+  TrainRecord& record_;
+  TrainListener& listener_;
+  TrainResult reached_;
+  bool board_warned_ = false;
+};
+
+void tell_plans(const RunOptions& options, Trainer& trainer, CallListener& listener) {
+  if (!options.print_plan && !options.explain) return;
+  const Session& session = trainer.runner().session();
+  std::string text = "plan of a training step\n" +
+                     session.plan(trainer.training_plan()).text(options.explain) + '\n';
+  if (trainer.evaluation_plan()) {
+    text += "plan of an evaluation step\n" +
+            session.plan(*trainer.evaluation_plan()).text(options.explain) + '\n';
+  }
+  listener.plan(text);
+}
+
+// What is known before the first step.
+void describe(Trainer& trainer, TrainCheckpoints& checkpoints, TrainReport& report) {
+  StepRunner& runner = trainer.runner();
+  report.config = trainer.config();
+  report.identity = describe_training(report.config, *report.data, runner.session().device().name(),
+                                      checkpoints.weights(), checkpoints.epochs_done());
+  checkpoints.settle_weights(report.identity.work);
+  report.parameters = count_parameters(runner.parameters());
+  report.setup_seconds = trainer.setup_seconds();
+  report.state_bytes = runner.session().state_bytes();
+  report.scratch_bytes = runner.session().scratch_bytes();
+  for (const Step& step : runner.session().plan(trainer.training_plan()).steps) {
+    report.kernels.push_back(step.kernel_name());
+  }
+  report.story = checkpoints.story();
+}
+
+// What only a training that came to its end has.
+void look_at_the_end(const TrainRequest& request, Trainer& trainer, TrainReport& report) {
+  if (request.confusion) {
+    ConfusionMatrix confusion(report.config.step.model.classes);
+    (void)trainer.evaluate(confusion);
+    report.confusion = std::move(confusion);
+  }
+  Session& session = trainer.runner().session();
+  session.step_state() = {.seed = report.config.seed, .valid_rows = report.config.step.batch};
+  const StepMeasurement measured = measure_steps(session, trainer.training_plan());
+  report.providers = provider_shares(
+      step_times(session.plan(trainer.training_plan()), session.device(), measured.seconds));
+}
+
+}  // namespace
+
+TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
+  TrainConfig config = config_of(request);
+  check(request.record);
+  TrainCheckpoints checkpoints(request.checkpoint);
+  std::unique_ptr<Device> device = make_device(request.run.device);
+  config.step.precision = precision_of(request.run, *device);
+
+  const Clock::time_point start = Clock::now();
+  TrainReport report;
+  report.data = std::make_shared<const Split>(load_data(request, listener));
+  const Split& split = *report.data;
+  fit_to_data(config.step.model, split.train);
+  fit_input(config, request, split.train);
+  fit_batch(config, split.train, listener);
+  checkpoints.configure(config, split);
+  report.load_seconds = seconds_since(start);
+
+  Trainer trainer(config, split, std::move(device));
+  checkpoints.load(trainer);
+  describe(trainer, checkpoints, report);
+
+  // The first question: from here on the listener hears of interruptions, and the record is closed.
+  (void)listener.go_on();
+  TrainRecord record(request.record, trainer, split, report.identity);
+  Observer observer(trainer, split, checkpoints, record, listener);
+  tell_plans(request.run, trainer, listener);
+  listener.begun(report, checkpoints.former_epochs());
+  try {
+    report.result = trainer.train(observer);
+  } catch (const std::exception& error) {
+    report.result = observer.reached();
+    report.error = reason_of(error);
+    if (const auto* known = dynamic_cast<const Error*>(&error)) report.error_kind = known->kind();
+    (void)record.finish(report.result, report.error);
+    return report;
+  }
+  for (const Finding& finding : record.finish(report.result, "")) {
+    if (finding.severity == "note") continue;
+    report.result.warnings.push_back(fmt::format("{}: {}", finding.name, finding.evidence));
+    observer.on_warning(report.result.warnings.back());
+  }
+  observer.warn_of_board();
+  report.joules_per_sample = record.joules_per_sample();
+  report.store_trouble = record.trouble();
+  report.checkpoint_failed = checkpoints.failed();
+  trainer.runner().session().stop_when([&] { return !listener.go_on(); });
+  try {
+    if (!report.result.interrupted) look_at_the_end(request, trainer, report);
+  } catch (const Interrupted&) {
+    report.result.interrupted = true;
+  }
+  return report;
+}
+
+}  // namespace ridgeline

@@ -1,0 +1,98 @@
+#include "lab/train_checkpoint.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "plan/choice_cache.h"
+
+namespace ridgeline {
+
+TrainCheckpoints::TrainCheckpoints(const CheckpointOptions& options) : options_(options) {
+  if (options.every && *options.every < 1) {
+    bad_input("--checkpoint-every {}: must be at least 1", *options.every);
+  }
+  if (options.folder.empty()) {
+    if (options.every) bad_input("--checkpoint-every needs --checkpoint DIR");
+    if (options.resume) bad_input("--resume needs --checkpoint DIR");
+    return;
+  }
+  if (options.resume && !options.weights.empty()) {
+    bad_input("--weights and --resume exclude each other: a checkpoint has its own weights");
+  }
+  const bool there = has_checkpoint(options.folder);
+  if (options.resume && !there) {
+    bad_input("{}: holds no checkpoint to resume; without --resume a training begins",
+              options.folder);
+  }
+  if (!options.resume && there) {
+    bad_input("{}: holds a checkpoint; --resume goes on from it, another folder begins anew",
+              options.folder);
+  }
+  writer_ = std::make_unique<CheckpointWriter>(options.folder);
+  if (options.resume) resumed_ = read_last_checkpoint(options.folder);
+}
+
+void TrainCheckpoints::configure(TrainConfig& config, const Split& data) {
+  if (!writer_) return;
+  config.checkpoint_every = options_.every.value_or(0);
+  config.plan.choices = std::make_shared<PlanChoices>();
+  if (!resumed_) return;
+  check_settings(*resumed_, config, data);
+  *config.plan.choices = resumed_->choices;
+  prefer_choices(resumed_->library_choices);
+}
+
+void TrainCheckpoints::load(Trainer& trainer) {
+  if (resumed_) {
+    restore(*resumed_, trainer);
+    const TrainProgress& progress = resumed_->progress;
+    story_ = fmt::format("resumed    {} after {} {}{}, {} steps\n", resumed_->folder.string(),
+                         progress.epoch, trainer.config().full_batch ? "iterations" : "epochs",
+                         progress.step_in_epoch > 0
+                             ? fmt::format(" and {} steps", progress.step_in_epoch)
+                             : std::string(),
+                         count_text(progress.result.steps));
+    if (const auto changes = changes_since(*resumed_, trainer); !changes.empty()) {
+      story_ += fmt::format("changed    {}: not bit for bit as before\n", joined(changes, "; "));
+    }
+    return;
+  }
+  if (options_.weights.empty()) return;
+  const WeightFile file = open_weights(options_.weights);
+  StepRunner& runner = trainer.runner();
+  const WeightMatch match = match_weights(
+      runner.parameters(), file, {.model = trainer.config().step.model.name, .new_head = true});
+  runner.load(match);
+  story_ = fmt::format("weights    {} ({}), {} tensors loaded\n", options_.weights, file.format,
+                       match.pairs.size());
+  if (!match.kept.empty()) {
+    story_ += fmt::format("new head   {}\n", joined(match.kept, ", "));
+  }
+}
+
+std::string TrainCheckpoints::save(Trainer& trainer, const Split& data,
+                                   const TrainProgress& progress) {
+  failed_ = false;
+  if (!writer_) return {};
+  try {
+    writer_->write(trainer, data, progress);
+    return {};
+  } catch (const Error& error) {
+    failed_ = true;
+    return fmt::format("no checkpoint was saved, the former one stays: {}", error.what());
+  }
+}
+
+void TrainCheckpoints::settle_weights(Work& work) {
+  if (resumed_) work.weights = resumed_->weights;
+  if (writer_) writer_->set_weights(work.weights);
+}
+
+std::int64_t TrainCheckpoints::epochs_done() const {
+  return resumed_ ? resumed_->progress.epoch : 0;
+}
+
+std::vector<EpochResult> TrainCheckpoints::former_epochs() const {
+  return resumed_ ? resumed_->progress.result.epochs : std::vector<EpochResult>();
+}
+
+}  // namespace ridgeline

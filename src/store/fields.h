@@ -1,0 +1,449 @@
+#pragma once
+
+// Every field of every record: its name, type, unit and meaning, once. Columns of the store, JSON,
+// CSV, filters, comparisons, docs/store.md, tables, figures and sentences take it from here.
+
+#include <array>
+#include <concepts>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include "store/records.h"
+
+namespace ridgeline {
+
+inline constexpr std::array<std::string_view, 4> kRunStatusNames = {"running", "complete",
+                                                                    "interrupted", "failed"};
+inline constexpr std::array<std::string_view, 5> kSampleKindNames = {"warmup", "measured", "split",
+                                                                     "queued", "watched"};
+
+inline constexpr std::array<std::string_view, 4> kItemStatusNames = {"waiting", "done", "left out",
+                                                                     "failed"};
+
+template <typename Enum>
+[[nodiscard]] constexpr auto names_of() {
+  if constexpr (std::same_as<Enum, RunStatus>) return kRunStatusNames;
+  if constexpr (std::same_as<Enum, SampleKind>) return kSampleKindNames;
+  if constexpr (std::same_as<Enum, ItemStatus>) return kItemStatusNames;
+}
+
+template <typename Enum>
+concept StoredEnum = std::same_as<Enum, RunStatus> || std::same_as<Enum, SampleKind> ||
+    std::same_as<Enum, ItemStatus>;
+
+template <StoredEnum Enum>
+[[nodiscard]] constexpr std::string_view name_of(Enum value) {
+  return names_of<Enum>()[static_cast<std::size_t>(value)];
+}
+
+template <typename Enum>
+[[nodiscard]] constexpr std::optional<Enum> parse_name(std::string_view name) {
+  const auto names = names_of<Enum>();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+// Among which runs a difference in the field must be told: images come with a network, threads with
+// a machine.
+enum class Scope : std::uint8_t { all, network, machine };
+
+// How people see a field of a run's identity.
+struct Display {
+  std::string_view label = {};     // the head of a table's column; empty: the field's name
+  std::string_view phrase = "{}";  // in captions, names of series and sentences: "batch {}"
+  std::string_view usual = {};     // the value that needs no mention
+  Scope scope = Scope::all;
+};
+
+template <typename Record, typename Type>
+struct Field {
+  std::string_view name;
+  Type Record::*member;
+  std::string_view unit, meaning;
+  std::string_view constraint = {};  // SQL
+  Display display = {};
+};
+
+template <typename Record>
+struct Fields;  // `list`: a tuple of Field, in the order of the columns
+
+template <>
+struct Fields<EnvironmentRecord> {
+  using R = EnvironmentRecord;
+  static constexpr std::tuple list = {
+      Field{"key", &R::key, "", "Hash of fingerprint and label", "NOT NULL PRIMARY KEY"},
+      Field{"label", &R::label, "", "The user's own name for it (`--env-label`)"},
+      Field{"host", &R::host, "", "Name of the machine"},
+      Field{"cpu", &R::cpu, "", "Model of the processor"},
+      Field{"gpus", &R::gpus, "", "Graphics processors, joined by `; `"},
+      Field{"fingerprint", &R::fingerprint, "",
+            "JSON: all that `ridgeline env --json` tells and that stays"}};
+};
+
+template <>
+struct Fields<NetworkRecord> {
+  using R = NetworkRecord;
+  static constexpr std::tuple list = {
+      Field{"key", &R::key, "", "Hash of the description", "NOT NULL PRIMARY KEY"},
+      Field{"description", &R::description, "",
+            "JSON: the input and every operation of the forward pass, with its layer, the shape of "
+            "its output, its FLOPs for one sample and what it reads"}};
+};
+
+template <>
+struct Fields<Work> {
+  using R = Work;
+  static constexpr std::tuple list = {
+      Field{"kind", &R::kind, "", "`training`, `inference` or `evaluation`", "",
+            Display{.label = "kind", .usual = "training"}},
+      Field{"model", &R::model, "", "Name of the network", "", Display{.label = "network"}},
+      Field{"settings", &R::settings, "", "JSON: options of the network with their values", "",
+            Display{.label = "options"}},
+      Field{"image", &R::image, "", "Channels x height x width of a sample", "",
+            Display{.label = "input", .phrase = "inputs of {}", .scope = Scope::network}},
+      Field{"classes", &R::classes, "", "Classes that the network tells apart", "",
+            Display{.phrase = "{} classes", .scope = Scope::network}},
+      Field{"init", &R::init, "", "How the weights begin: `pytorch` or `he`", "",
+            Display{.label = "initial weights",
+                    .phrase = "{} initial weights",
+                    .usual = "pytorch",
+                    .scope = Scope::network}},
+      Field{"weights", &R::weights, "", "The file that the weights begin with, and its hash", "",
+            Display{.phrase = "weights of {}", .scope = Scope::network}},
+      Field{"freeze", &R::freeze, "", "JSON: patterns of the parameters that are not trained", "",
+            Display{.label = "frozen", .phrase = "{} frozen", .scope = Scope::network}},
+      Field{"batch", &R::batch, "samples", "Samples of one iteration", "",
+            Display{.phrase = "batch {}"}},
+      Field{"full_batch", &R::full_batch, "", "1: the whole data set is one batch", "",
+            Display{.label = "full batch"}},
+      Field{"precision", &R::precision, "", "`fp32`, `tf32`, `bf16`, `fp16`"},
+      Field{"optimizer", &R::optimizer, "", "`sgd`, `adam` or `adamw`; NULL: nothing is trained",
+            "", Display{.scope = Scope::network}},
+      Field{
+          "learning_rate", &R::learning_rate, "", "When training begins", "",
+          Display{.label = "learning rate", .phrase = "learning rate {}", .scope = Scope::network}},
+      Field{"momentum", &R::momentum, "", "Of sgd", "",
+            Display{.phrase = "momentum {}", .scope = Scope::network}},
+      Field{"nesterov", &R::nesterov, "", "1: Nesterov's momentum", "",
+            Display{.scope = Scope::network}},
+      Field{"weight_decay", &R::weight_decay, "", "Of the optimizer", "",
+            Display{.label = "weight decay", .phrase = "weight decay {}", .scope = Scope::network}},
+      Field{
+          "label_smoothing", &R::label_smoothing, "", "Of the loss", "",
+          Display{
+              .label = "label smoothing", .phrase = "label smoothing {}", .scope = Scope::network}},
+      Field{"loss_scale", &R::loss_scale, "", "That fp16 begins with, where it was chosen", "",
+            Display{.label = "loss scale", .phrase = "loss scale {}", .scope = Scope::network}},
+      Field{"data", &R::data, "", "Data set, or `synthetic`", "",
+            Display{.phrase = "data: {}", .scope = Scope::network}},
+      Field{"data_samples", &R::data_samples, "samples",
+            "That batches are drawn from; 0: one batch lies on the device", "",
+            Display{.label = "samples", .phrase = "{} samples", .scope = Scope::network}},
+      Field{"test_samples", &R::test_samples, "samples",
+            "That accuracies of the test set are made from", "",
+            Display{.label = "test samples", .phrase = "{} test samples", .scope = Scope::network}},
+      Field{"normalisation", &R::normalisation, "",
+            "JSON: mean of each channel, then their deviations; empty: pixels / 255", "",
+            Display{.phrase = "normalised by {}", .scope = Scope::network}},
+      Field{"augment", &R::augment, "",
+            "`none`, `flip`: mirrored at random, `crop`: random resized crop and flip", "",
+            Display{.label = "augmentation",
+                    .phrase = "augmentation {}",
+                    .usual = "none",
+                    .scope = Scope::network}},
+      Field{"loader", &R::loader, "", "1: each iteration gets its batch through the loader", "",
+            Display{.label = "batches through the loader", .scope = Scope::network}},
+      Field{"last_batch", &R::last_batch, "",
+            "The last, incomplete batch of an epoch: `smaller`, `drop` or `repeat`", "",
+            Display{.label = "last batch",
+                    .phrase = "last batch: {}",
+                    .usual = "smaller",
+                    .scope = Scope::network}},
+      Field{"epochs", &R::epochs, "",
+            "Of a training, asked for; with full batches iterations; 0: one iteration is measured "
+            "again and again",
+            "",
+            Display{.label = "epochs asked for", .phrase = "{} epochs", .scope = Scope::network}},
+      Field{"first_epoch", &R::first_epoch, "", "Epochs that were done before: a resumed training",
+            "",
+            Display{.label = "resumed after epoch",
+                    .phrase = "resumed after epoch {}",
+                    .scope = Scope::network}},
+      Field{
+          "target_accuracy", &R::target_accuracy, "share", "Training ends when a test reaches it",
+          "",
+          Display{
+              .label = "target accuracy", .phrase = "target accuracy {}", .scope = Scope::network}},
+      Field{"schedule", &R::schedule, "", "Of the learning rate: `constant`, `step` or `cosine`",
+            "", Display{.phrase = "{} schedule", .usual = "constant", .scope = Scope::network}},
+      Field{"schedule_step", &R::schedule_step, "", "Epochs between two drops of schedule `step`",
+            "",
+            Display{.label = "schedule step",
+                    .phrase = "a drop every {} epochs",
+                    .scope = Scope::network}},
+      Field{
+          "schedule_gamma", &R::schedule_gamma, "", "Factor of a drop", "",
+          Display{
+              .label = "schedule factor", .phrase = "by a factor of {}", .scope = Scope::network}},
+      Field{
+          "warmup_epochs", &R::warmup_epochs, "", "In which the learning rate rises", "",
+          Display{
+              .label = "warm-up epochs", .phrase = "{} warm-up epochs", .scope = Scope::network}}};
+};
+
+template <>
+struct Fields<Executor> {
+  using R = Executor;
+  static constexpr std::tuple list = {
+      Field{"backend", &R::backend, "", "Who computes: `native`, `auto`, `torch-cpu`, …"},
+      Field{"device", &R::device, "", "Where: `cpu`, `cuda:0`", "", Display{.phrase = "on {}"}},
+      Field{"threads", &R::threads, "", "On the host", "",
+            Display{.phrase = "{} threads", .scope = Scope::machine}},
+      Field{"workers", &R::workers, "", "Threads of the loader; 0: there is none", "",
+            Display{
+                .label = "loader threads", .phrase = "{} loader threads", .scope = Scope::machine}},
+      Field{"ranks", &R::ranks, "", "Processes that share the work", "",
+            Display{.phrase = "{} ranks", .usual = "1"}},
+      Field{"deterministic", &R::deterministic, "",
+            "1: only kernels that give the same bits in every run"},
+      Field{"recompute", &R::recompute, "",
+            "1: outputs of batch norms are computed again instead of being kept"},
+      Field{"disabled_passes", &R::disabled_passes, "",
+            "JSON: passes of planning that are switched off", "",
+            Display{.label = "passes off", .phrase = "without {}"}},
+      Field{"modes", &R::modes, "", "JSON: how a peer computes: `channels_last`, `compile`"}};
+};
+
+// Without id, work, executor, numbers and notes.
+template <>
+struct Fields<RunRecord> {
+  using R = RunRecord;
+  static constexpr std::tuple list = {
+      Field{"uuid", &R::uuid, "", "The run's name in every store", "NOT NULL UNIQUE"},
+      Field{"environment", &R::environment, "", "Key of the environment",
+            R"(REFERENCES "environments" ("key"))"},
+      Field{"command", &R::command, "", "`bench`, `train`, `profile`, …"},
+      Field{"arguments", &R::arguments, "", "The command line"},
+      Field{"group", &R::group, "", "Shared by the runs of one call (a word of SQL: quote it)"},
+      Field{"turns", &R::turns, "",
+            "Runs of one call with the same number took turns with each other; runs that did not "
+            "fit into memory together have different numbers"},
+      Field{"label", &R::label, "", "The user's (`--label`)"},
+      Field{"study", &R::study, "", "The uuid of the study that it belongs to"},
+      Field{"item", &R::item, "", "The study's item that it belongs to"},
+      Field{"started", &R::started, "", "UTC, ISO 8601"},
+      Field{"finished", &R::finished, "", "UTC, ISO 8601; NULL: not finished"},
+      Field{"status", &R::status, "",
+            "`running` (or killed before it could say), `complete`, `interrupted`, `failed`"},
+      Field{"error", &R::error, "", "Why it failed"},
+      Field{"seed", &R::seed, "", "Of weights, data order and dropout"},
+      Field{"network", &R::network, "", "Key of the network's description",
+            R"(REFERENCES "networks" ("key"))"}};
+};
+
+template <>
+struct Fields<Sample> {
+  using R = Sample;
+  static constexpr std::string_view table = "samples";
+  static constexpr std::tuple list = {
+      Field{"process", &R::process, "", "Which of several processes, from 0"},
+      Field{"block", &R::block, "", "The turn in which it was measured"},
+      Field{"iteration", &R::iteration, "", "Within the process, from 0; warm-up counted"},
+      Field{"kind", &R::kind, "",
+            "`warmup`, `measured`, `split`: phases waited for one by one, `queued`: the mean of "
+            "some that were not waited for one by one, or `watched`: for the sensors alone"},
+      Field{"at_seconds", &R::at_seconds, "s", "Since the run began"},
+      Field{"wall_seconds", &R::wall_seconds, "s",
+            "One iteration, synchronised, by the host's clock"},
+      Field{"device_seconds", &R::device_seconds, "s", "The same by the device's own clock"},
+      Field{"data_wait_seconds", &R::data_wait_seconds, "s", "Of that, waiting for the loader"},
+      Field{"upload_seconds", &R::upload_seconds, "s", "Of that, from host to device"},
+      Field{"forward_seconds", &R::forward_seconds, "s", "Forward phase (kind `split`)"},
+      Field{"backward_seconds", &R::backward_seconds, "s", "Backward phase (kind `split`)"},
+      Field{"optimizer_seconds", &R::optimizer_seconds, "s", "Optimizer (kind `split`)"}};
+};
+
+template <>
+struct Fields<StepTime> {
+  using R = StepTime;
+  static constexpr std::string_view table = "steps";
+  static constexpr std::tuple list = {
+      Field{"index", &R::index, "", "Of the step in the plan (a word of SQL: quote it)"},
+      Field{"layer", &R::layer, "", "Path of the layer: `layer1.0.conv1`"},
+      Field{"ops", &R::ops, "", "Operations that it covers, joined by `+`"},
+      Field{"phase", &R::phase, "", "`input`, `forward`, `backward_data`, `backward_weights`, …"},
+      Field{"provider", &R::provider, "", "The backend whose kernel it is"},
+      Field{"kernel", &R::kernel, "", "Name of the kernel"},
+      Field{"seconds", &R::seconds, "s",
+            "Mean over the middle of some passes, steps in their order"},
+      Field{"flops", &R::flops, "FLOP", "Executed: algorithmic times the kernel's factor"},
+      Field{"work_flops", &R::work_flops, "FLOP", "Algorithmic; 2 for each multiply-add"},
+      Field{"bytes_read", &R::bytes_read, "B", "At the step's boundary"},
+      Field{"bytes_written", &R::bytes_written, "B", "At the step's boundary"},
+      Field{"working_set_bytes", &R::working_set_bytes, "B",
+            "Buffers and workspace that it touches"},
+      Field{"unit", &R::unit, "", "Its compute roof: `fp32`, `tensor bf16`"},
+      Field{"flop_factor", &R::flop_factor, "", "Below 1: an algorithm of fewer operations"},
+      Field{"counted_bytes", &R::counted_bytes, "B", "By hardware counters"},
+      Field{"covers", &R::covers, "", "Every op in it: phase, kind, layer; joined by `; `"}};
+};
+
+template <>
+struct Fields<Reading> {
+  using R = Reading;
+  static constexpr std::string_view table = "readings";
+  static constexpr std::tuple list = {
+      Field{"at_seconds", &R::at_seconds, "s", "Since the run began"},
+      Field{"device", &R::device, "", "`cpu`, `cuda:0`"},
+      Field{"sensor", &R::sensor, "", "A registered name, see below"},
+      Field{"value", &R::value, "", "In the unit that the sensor's name ends with"}};
+};
+
+template <>
+struct Fields<MemoryEntry> {
+  using R = MemoryEntry;
+  static constexpr std::string_view table = "memory";
+  static constexpr std::tuple list = {
+      Field{"device", &R::device, "", "Where the bytes lie"},
+      Field{"category", &R::category, "",
+            "Their owner: `parameter`, `activation`, `context`, `rest`, …"},
+      Field{"source", &R::source, "", "`planned`, `measured` or `derived`"},
+      Field{"bytes", &R::bytes, "B", "How many"}};
+};
+
+template <>
+struct Fields<Finding> {
+  using R = Finding;
+  static constexpr std::string_view table = "findings";
+  static constexpr std::tuple list = {
+      Field{"name", &R::name, "", "`thermal throttling`, `periodic samples`, `loader-bound`, …"},
+      Field{"severity", &R::severity, "", "`note`, `warning` or `error`"},
+      Field{"evidence", &R::evidence, "", "One sentence with the numbers"}};
+};
+
+template <>
+struct Fields<EpochRecord> {
+  using R = EpochRecord;
+  static constexpr std::string_view table = "epochs";
+  static constexpr std::tuple list = {
+      Field{"epoch", &R::epoch, "", "From 1"},
+      Field{"train_loss", &R::train_loss, "", "Mean over the epoch; NULL: not a number"},
+      Field{"train_accuracy", &R::train_accuracy, "", "0 to 1"},
+      Field{"test_loss", &R::test_loss, "", "After the epoch"},
+      Field{"test_accuracy", &R::test_accuracy, "", "After the epoch, 0 to 1"},
+      Field{"samples", &R::samples, "samples", "Trained on in the epoch"},
+      Field{"seconds", &R::seconds, "s", "Of training, without evaluation"},
+      Field{"data_wait_seconds", &R::data_wait_seconds, "s", "Of that, waiting for the loader"},
+      Field{"evaluation_seconds", &R::evaluation_seconds, "s", "Beside it"},
+      Field{"energy_joules", &R::energy_joules, "J", "Of all devices that tell"}};
+};
+
+template <>
+struct Fields<LiveEntry> {
+  using R = LiveEntry;
+  static constexpr std::string_view table = "live_bytes";
+  static constexpr std::tuple list = {
+      Field{"step", &R::step, "", "Of the plan, from 0"},
+      Field{"category", &R::category, "", "Their owner, as in `memory`"},
+      Field{"bytes", &R::bytes, "B", "Alive while the step runs"}};
+};
+
+template <>
+struct Fields<TimelineEntry> {
+  using R = TimelineEntry;
+  static constexpr std::string_view table = "timeline";
+  static constexpr std::tuple list = {
+      Field{"activity", &R::activity, "",
+            "`iteration`, `step`, `kernel`, `copy`, `runtime`, `data_wait`, …"},
+      Field{"name", &R::name, "", "Of the step, the kernel or the call"},
+      Field{"track", &R::track, "", "`host`, `thread 1`, `stream 7`"},
+      Field{"begin_seconds", &R::begin_seconds, "s", "Since the iteration began"},
+      Field{"end_seconds", &R::end_seconds, "s", "Since the iteration began"},
+      Field{"step", &R::step, "", "Of the plan; -1: none"}};
+};
+
+template <>
+struct Fields<StudyRecord> {
+  using R = StudyRecord;
+  static constexpr std::tuple list = {
+      Field{"uuid", &R::uuid, "", "The study's name in every store", "NOT NULL PRIMARY KEY"},
+      Field{"name", &R::name, "", "`backends`, `roofline`, …"},
+      Field{"scale", &R::scale, "", "`small` or `full`"},
+      Field{"environment", &R::environment, "", "Key of the environment",
+            R"(REFERENCES "environments" ("key"))"},
+      Field{"options", &R::options, "", "What was chosen beside the scale"},
+      Field{"definition", &R::definition, "", "The text of its file"},
+      Field{"started", &R::started, "", "UTC, ISO 8601"},
+      Field{"finished", &R::finished, "", "UTC, ISO 8601; NULL: not finished"}};
+};
+
+template <>
+struct Fields<StudyItemRecord> {
+  using R = StudyItemRecord;
+  static constexpr std::tuple list = {
+      Field{"study", &R::study, "", "The study's uuid",
+            R"(NOT NULL REFERENCES "studies" ("uuid") ON DELETE CASCADE)"},
+      Field{"number", &R::number, "", "Its place in the plan, from 0", "NOT NULL"},
+      Field{"key", &R::key, "", "What it is, beginning with the part of the study", "NOT NULL"},
+      Field{"title", &R::title, "", "The same for people"},
+      Field{"command", &R::command, "", "The words behind `ridgeline`"},
+      Field{"status", &R::status, "", "`waiting`, `done`, `left out` or `failed`"},
+      Field{"reason", &R::reason, "", "Why it was left out or failed"},
+      Field{"substitute", &R::substitute, "", "What took the place of data that were not there"},
+      Field{"estimated_seconds", &R::estimated_seconds, "s", "Thought of before"},
+      Field{"seconds", &R::seconds, "s", "That it took"}};
+};
+
+template <>
+struct Fields<Ceiling> {
+  using R = Ceiling;
+  static constexpr std::tuple list = {
+      Field{"device", &R::device, "", "`cpu`, `cuda:0`", "NOT NULL"},
+      Field{"kind", &R::kind, "", "`compute`, `bandwidth`, `latency` or `transfer`"},
+      Field{"subject", &R::subject, "", "`fp32`; `L1`, `memory`; `kernel launch`; `to device`"},
+      Field{"path", &R::path, "", "`avx512`, `tensor`; `read`, `triad`; `pinned`"},
+      Field{"scope", &R::scope, "", "`one core`, `all cores`, `device`"},
+      Field{"unit", &R::unit, "", "Of value, low, high and datasheet: `FLOP/s`, `B/s`, `s`"},
+      Field{"value", &R::value, "", "Median of the repeats, in `unit`"},
+      Field{"low", &R::low, "", "Least of the repeats"},
+      Field{"high", &R::high, "", "Greatest of the repeats"},
+      Field{"clock_mhz", &R::clock_mhz, "MHz", "During the test"},
+      Field{"datasheet", &R::datasheet, "", "What the data sheet says, in `unit`"},
+      Field{"capacity_bytes", &R::capacity_bytes, "B", "Of a memory level; 0 elsewhere"},
+      Field{"measured", &R::measured, "", "When; UTC, ISO 8601"},
+      Field{"lower_bound", &R::lower_bound, "",
+            "1: other programs kept the machine busy; the true ceiling may be higher"}};
+};
+
+// Where rows of a run lie.
+template <typename Row>
+inline constexpr std::string_view row_table = Fields<Row>::table;
+
+// visit(field) for every entry of the list.
+template <typename Record, typename Visit>
+void visit_list(Visit&& visit) {
+  std::apply([&](const auto&... field) { (visit(field), ...); }, Fields<Record>::list);
+}
+
+// visit(name, value) for every field of a record, which may be const.
+template <typename Row, typename Visit>
+void visit_own_fields(Row& row, Visit&& visit) {
+  visit_list<std::remove_const_t<Row>>(
+      [&](const auto& field) { visit(field.name, row.*field.member); });
+}
+
+// The same with work and executor of a run: a row of its table, without the id.
+template <typename Row, typename Visit>
+void visit_fields(Row& row, Visit&& visit) {
+  visit_own_fields(row, visit);
+  if constexpr (std::same_as<std::remove_const_t<Row>, RunRecord>) {
+    visit_own_fields(row.work, visit);
+    visit_own_fields(row.executor, visit);
+  }
+}
+
+}  // namespace ridgeline
