@@ -1,6 +1,6 @@
 // ridgeline profile: where the time of an iteration goes, op by op.
 
-#include "measure/profile.h"
+#include "lab/profile.h"
 
 #include "base/error.h"
 #include "cli/command.h"

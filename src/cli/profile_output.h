@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "measure/profile.h"
+#include "lab/profile.h"
 #include "measure/profile/gains.h"
 #include "measure/profile/tables.h"
 

@@ -1,4 +1,4 @@
-#include "measure/profile.h"
+#include "lab/profile.h"
 
 #include "analysis/compare/stored.h"
 #include "analysis/roofline/points.h"
