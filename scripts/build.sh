@@ -11,12 +11,18 @@ quietly() {
   fi
 }
 
-# A terminal sees the build's progress, for a first build takes minutes.
+# A first build takes minutes. A terminal sees every step of it, a file one line for each tenth.
 compile() {
+  local log=$1/build.log
   if [[ -t 2 ]]; then
     cmake --build "$@" >&2
-  else
-    quietly "$1/build.log" cmake --build "$@"
+    return
+  fi
+  if ! cmake --build "$@" 2>&1 | tee "$log" | awk -F'[][/]' '
+      /^\[[0-9]+\/[0-9]+\]/ && $3 >= 20 && int(10 * $2 / $3) > shown {
+        shown = int(10 * $2 / $3); printf "ridgeline: %d of %d steps built\n", $2, $3; fflush() }' >&2; then
+    cat "$log" >&2
+    return 1
   fi
 }
 

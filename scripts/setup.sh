@@ -2,16 +2,16 @@
 # shellcheck shell=bash disable=SC2034
 
 build_packages=(
-  g++ cmake ninja-build
+  g++ cmake ninja-build ccache
   libdnnl-dev libhwy-dev libcli11-dev libfmt-dev nlohmann-json3-dev
-  zlib1g-dev libjpeg62-turbo-dev libpng-dev libcurl4-openssl-dev libarchive-dev
+  zlib1g-dev libjpeg62-turbo-dev libpng-dev libcurl4-openssl-dev libssl-dev libarchive-dev
   libsqlite3-dev libtomlplusplus-dev
   librsvg2-bin dataset-fashion-mnist
 )
 test_packages=(
   libgtest-dev libbenchmark-dev clang-format
   python3 python3-torch python3-torchvision python3-numpy libopenblas0-pthread
-  tar xz-utils ccache chromium chromium-driver python3-selenium
+  tar xz-utils chromium chromium-driver python3-selenium
 )
 
 fail() {

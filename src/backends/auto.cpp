@@ -315,7 +315,7 @@ void check_passes(const std::vector<std::string>& passes) {
 }  // namespace
 
 PlanRequest without_search(PlanRequest request, const Device& device) {
-  if (request.backend == "auto") request.backend = device.kind() == "cpu" ? "native" : "cuda";
+  if (request.backend == kAuto) request.backend = own_backend(device.kind());
   return request;
 }
 
@@ -325,7 +325,8 @@ Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
   options.disabled_passes = request.disabled_passes;
   options.deterministic = request.deterministic;
   options.constant_weights = request.constant_weights;
-  if (request.backend != "auto") {
+  options.measure = request.measure;
+  if (request.backend != kAuto) {
     options.providers = providers_of(request.backend);
     if (options.providers[0]->device != device.kind()) {
       bad_input("backend '{}' computes on {}, not on {}", request.backend,
@@ -334,7 +335,7 @@ Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
     return make_plan(std::move(graph), options);
   }
   for (const Backend* backend : usable_backends()) {
-    if (backend->device == device.kind() && backend != &reference_backend) {
+    if (backend->device == device.kind() && !backend->plain) {
       options.providers.push_back(backend);
     }
   }

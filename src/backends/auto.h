@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/registry.h"
 #include "devices/device.h"
 #include "plan/choice_cache.h"
 #include "plan/plan.h"
@@ -16,11 +17,12 @@
 namespace ridgeline {
 
 struct PlanRequest {
-  std::string backend = "native";  // a provider's name, or "auto"
+  std::string backend = std::string(default_backend("cpu"));  // a name, or kAuto
   std::vector<std::string> disabled_passes;
   bool deterministic = false;  // only kernels with that trait
   // As in PlanOptions: for plans that update no weights, in sessions that rarely do.
   bool constant_weights = false;
+  bool measure = true;  // as there; `auto` measures whatever this says
   // Where `auto` keeps its choices; empty: nowhere.
   std::filesystem::path cache = {};
   // Choices that come before those of the cache, and to which those made are added; null: none.

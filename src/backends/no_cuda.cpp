@@ -20,7 +20,8 @@ const Backend cuda_backend = {.name = "cuda",
                               .unavailable = reason,
                               .version = no_version,
                               .rows = no_rows,
-                              .make_reorder = no_reorder};
+                              .make_reorder = no_reorder,
+                              .by_default = Backend::Default::in_auto};
 
 const Backend cudnn_backend = {.name = "cudnn",
                                .device = "cuda",

@@ -21,21 +21,53 @@ std::vector<const Backend*> usable_backends() {
   return usable;
 }
 
-std::vector<const Backend*> providers_of(std::string_view name) {
-  const auto known = all_backends();
+std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;
-  for (const Backend* backend : known) {
-    names.push_back(backend->name);
-    if (backend->name != name) continue;
-    const std::string reason = backend->unavailable();
-    if (!reason.empty()) bad_input("backend '{}' is not available: {}", name, reason);
-    std::vector<const Backend*> providers = {backend};
-    if (backend == &onednn_backend) providers.push_back(&native_backend);
-    if (backend == &cudnn_backend) providers.push_back(&cuda_backend);
-    return providers;
+  for (const Backend* backend : all_backends()) names.push_back(backend->name);
+  names.push_back(kAuto);
+  return names;
+}
+
+const Backend* find_backend(std::string_view name) {
+  for (const Backend* backend : all_backends()) {
+    if (backend->name == name) return backend;
   }
-  names.push_back("auto");
-  bad_input("unknown backend '{}'{}", name, did_you_mean(name, names));
+  return nullptr;
+}
+
+namespace {
+
+const Backend& default_of(std::string_view kind) {
+  for (const Backend* backend : all_backends()) {
+    if (backend->device == kind && backend->by_default != Backend::Default::no) return *backend;
+  }
+  fail("no backend computes on {} by default", kind);
+}
+
+}  // namespace
+
+std::string_view default_backend(std::string_view kind) {
+  const Backend& backend = default_of(kind);
+  return backend.by_default == Backend::Default::alone ? backend.name : kAuto;
+}
+
+std::string_view own_backend(std::string_view kind) { return default_of(kind).name; }
+
+bool measures(std::string_view name) {
+  const Backend* backend = find_backend(name);
+  return name == kAuto || (backend != nullptr && backend->measures);
+}
+
+std::vector<const Backend*> providers_of(std::string_view name) {
+  const Backend* backend = find_backend(name);
+  if (backend == nullptr) {
+    bad_input("unknown backend '{}'{}", name, did_you_mean(name, backend_names()));
+  }
+  const std::string reason = backend->unavailable();
+  if (!reason.empty()) bad_input("backend '{}' is not available: {}", name, reason);
+  std::vector<const Backend*> providers = {backend};
+  if (backend->completed_by != nullptr) providers.push_back(backend->completed_by);
+  return providers;
 }
 
 }  // namespace ridgeline

@@ -75,7 +75,7 @@ std::string options_text(const StudyOptions& options, const std::vector<std::str
 
 int run_study(const StudyOptions& options) {
   const study::Study found = study::find_study(options.name);
-  study::PlanOptions planning;
+  study::StudyChoice planning;
   planning.scale = study::parse_scale(options.scale);
   planning.only = parts_of(options.only);
   planning.threads = options.threads;

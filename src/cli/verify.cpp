@@ -26,7 +26,7 @@ struct VerifyOptions {
   OptimizerOptions optimizer;
   StepDataOptions data;
   OutputOptions output;
-  std::string against = "reference";
+  std::string against = std::string(reference_backend.name);
   std::int64_t steps = 1;
   std::optional<double> tolerance;  // nothing: what the precision allows
   bool accumulate = false;
@@ -161,7 +161,7 @@ int run_verify(const VerifyOptions& options) {
   config.tolerance =
       options.tolerance.value_or(usual_tolerance(config.step.precision, config.accumulate));
   // A backend of another device is held against where it computes, in fp32.
-  const bool same_device = config.against.backend == "auto" ||
+  const bool same_device = config.against.backend == kAuto ||
                            providers_of(config.against.backend)[0]->device == device->kind();
   if (same_device) config.against_precision = config.step.precision;
   const std::unique_ptr<Device> other =

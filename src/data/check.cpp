@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "data/digest.h"
 #include "data/pack.h"
 
 namespace ridgeline {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/digest.h"
 #include "base/error.h"
-#include "data/digest.h"
 
 namespace ridgeline {
 namespace {

@@ -1,14 +1,9 @@
 #include "data/pack.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -16,6 +11,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/utf8.h"
 #include "data/pack_format.h"
 
@@ -28,33 +24,18 @@ using Field = format::Field;
 
 constexpr std::uint32_t kLargestSide = 65536;
 
-// A file mapped into memory for reading.
-class MappedFile {
+// A pack in memory. The file stays where it is: pages are read when images are asked for.
+class PackFile {
  public:
-  explicit MappedFile(const fs::path& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) bad_input("{}: cannot be opened: {}", path.string(), std::strerror(errno));
-    struct stat status {};
-    void* data = MAP_FAILED;
-    if (fstat(file, &status) == 0 && status.st_size > 0) {
-      data =
-          mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, file, 0);
-    }
-    const int reason = errno;
-    close(file);
-    if (status.st_size == 0) bad_input("{}: is empty", path.string());
-    if (data == MAP_FAILED) {
-      bad_input("{}: cannot be mapped: {}", path.string(), std::strerror(reason));
-    }
-    bytes_ = {static_cast<const std::uint8_t*>(data), static_cast<std::size_t>(status.st_size)};
+  explicit PackFile(const fs::path& path) : file_(path) {
+    if (file_.bytes().empty()) bad_input("{}: is empty", path.string());
   }
-  ~MappedFile() { munmap(const_cast<std::uint8_t*>(bytes_.data()), bytes_.size()); }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  [[nodiscard]] std::span<const std::uint8_t> bytes() const { return bytes_; }
+  [[nodiscard]] std::span<const std::uint8_t> bytes() const {
+    return {reinterpret_cast<const std::uint8_t*>(file_.bytes().data()), file_.bytes().size()};
+  }
 
  private:
-  std::span<const std::uint8_t> bytes_;
+  MappedFile file_;
 };
 
 class PackImages final : public ImageSource {
@@ -90,7 +71,7 @@ class PackImages final : public ImageSource {
 
  private:
   std::string path_;
-  MappedFile file_;
+  PackFile file_;
   PackIndex index_;
   std::unique_ptr<std::atomic<bool>[]> tested_;
 };

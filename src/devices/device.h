@@ -122,6 +122,11 @@ struct GpuInfo {
 // Why this build cannot use any CUDA device here; empty when it can.
 [[nodiscard]] std::string cuda_unavailable();
 
+// "cuda" of "cuda:1".
+[[nodiscard]] std::string device_kind(std::string_view name);
+// "cuda" means its first: "cuda:0". Other names stay as they are.
+[[nodiscard]] std::string device_name(std::string_view name);
+
 // By name, as --device gives it: "cpu", "cuda:0", "cuda" (the first). Throws bad_input for one that
 // does not exist here.
 [[nodiscard]] std::unique_ptr<Device> make_device(const std::string& name);

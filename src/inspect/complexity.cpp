@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "plan/memory.h"
-#include "plan/without_measuring.h"
 
 namespace ridgeline {
 namespace {
@@ -172,8 +171,9 @@ std::vector<LayerComplexity> layers_of(const Plan& plan) {
 }
 
 Plan dry_plan(const StepSpec& spec, const PlanRequest& request, Device& device) {
-  const WithoutMeasuring dry_run;
-  return plan_for(training_graph(spec).graph, without_search(request, device), device);
+  PlanRequest dry = without_search(request, device);
+  dry.measure = false;
+  return plan_for(training_graph(spec).graph, dry, device);
 }
 
 LargestBatch largest_batch(const StepSpec& spec, const PlanRequest& request, Device& device,

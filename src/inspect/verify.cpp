@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "backends/registry.h"
 #include "base/error.h"
 
 namespace ridgeline {
@@ -221,7 +222,8 @@ Deviation differing_share(std::span<const double> tested, std::span<const double
 std::optional<PlanRequest> unfused(const PlanRequest& request, Device& device) {
   PlanRequest made = without_search(request, device);
   auto& off = made.disabled_passes;
-  if (made.backend == "reference" || std::find(off.begin(), off.end(), "fusion") != off.end()) {
+  if (find_backend(made.backend)->plain ||
+      std::find(off.begin(), off.end(), "fusion") != off.end()) {
     return std::nullopt;
   }
   off.emplace_back("fusion");

@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "devices/device.h"
 #include "lab/bench_matrix.h"
 #include "peers/peer_name.h"
 
@@ -45,15 +46,13 @@ std::vector<std::string> numbers_of(const char* option, const std::string& list,
 
 // Known at all; whether it can be used here shows later, for each configuration.
 void check_backend(const std::string& name) {
-  if (name.empty() || name == "auto") return;
+  if (name.empty()) return;
   if (is_peer(name)) {
     (void)parse_peer(name);
     return;
   }
-  std::vector<std::string_view> known;
-  for (const Backend* backend : all_backends()) known.push_back(backend->name);
+  std::vector<std::string_view> known = backend_names();
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  known.push_back("auto");
   for (const PeerInfo& peer : known_peers()) known.push_back(peer.name);
   bad_input("unknown backend '{}'{}", name, known_names(name, known));
 }
@@ -70,14 +69,9 @@ std::string own_device(std::string& backend) {
 
 // Where a backend computes when nothing was said.
 std::string usual_device(const std::string& backend) {
-  if (is_peer(backend)) {
-    const std::string_view kind = parse_peer(backend).info->device;
-    return kind == "cuda" ? "cuda:0" : std::string(kind);
-  }
-  for (const Backend* known : all_backends()) {
-    if (known->name == backend) return known->device == "cuda" ? "cuda:0" : "cpu";
-  }
-  return "cpu";
+  if (is_peer(backend)) return device_name(parse_peer(backend).info->device);
+  const Backend* known = find_backend(backend);
+  return known == nullptr ? "cpu" : device_name(known->device);
 }
 
 // Each one of `all` with each of the values.
@@ -146,7 +140,7 @@ std::vector<Combination> combinations(const BenchAxes& axes, bool inference) {
   for (Combination& each : all) {
     if (const std::string device = own_device(each.backend); !device.empty()) each.device = device;
     if (each.device.empty()) each.device = usual_device(each.backend);
-    if (each.backend.empty()) each.backend = each.device == "cpu" ? "native" : "auto";
+    if (each.backend.empty()) each.backend = default_backend(device_kind(each.device));
   }
   return all;
 }

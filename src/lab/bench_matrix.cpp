@@ -4,14 +4,15 @@
 #include <map>
 #include <thread>
 
+#include "backends/registry.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "data/catalog.h"
 #include "data/sample_reader.h"
-#include "data/synthetic.h"
 #include "inspect/network_description.h"
 #include "lab/describe_run.h"
+#include "lab/step_data.h"
 #include "measure/iterations/engine_step.h"
 #include "measure/iterations/inference_step.h"
 #include "measure/iterations/peer_step.h"
@@ -41,84 +42,37 @@ class Builder {
     // A device that only the peer knows: what we compute for comparison, we compute on the cpu.
     const bool elsewhere = peer && combination.device == "mps";
     const std::shared_ptr<Device> device = device_of(elsewhere ? "cpu" : combination.device);
-
-    StepSpec step;
-    step.model = model_config(run);
-    step.freeze = run.freeze;
-    step.recompute = run.recompute;
-    step.label_smoothing = work_.optimizer.label_smoothing;
     OptimizerOptions optimizer = work_.optimizer;
     if (!combination.optimizer.empty()) optimizer.name = combination.optimizer;
-    step.optimizer = optimizer_attributes(optimizer);
-    step.precision =
-        peer ? static_cast<Precision>(choice_of("--precision", run.precision, kPrecisionNames))
-             : precision_of(run, *device);
-    const Source source = fit(step, combination);
-    set_normalisation(step, work_.data.normalize);
-    const PlanRequest request = peer
-                                    ? plan_request(run, device->kind() == "cpu" ? "native" : "cuda")
-                                    : plan_request(run, combination.backend);
-    check_memory_of(step, request, *device);
-    const bool crop = work_.loader && source.photos;
-    step.flip = crop;
-    const DataPointer data = data_of(source, step);
-    if (!peer) show_plan(step, request, *device);
 
-    const auto seed = static_cast<std::uint64_t>(run.seed);
-    const double rate = learning_rate(optimizer);
     RunSpec spec{.kind = work_.inference ? "inference" : "training",
-                 .step = step,
-                 .plan = request,
+                 .step = step_of(run, optimizer),
+                 .plan = {},
                  .device = combination.device,
                  .threads = thread_count(),
-                 .learning_rate = rate,
-                 .data = work_.data.data == "synthetic" ? "synthetic" : data->name,
-                 .data_samples = data->count(),
+                 .learning_rate = learning_rate(optimizer),
                  .full_batch = combination.batch == "full",
                  .loader = work_.loader,
-                 .workers = work_.workers,
-                 .crop = crop};
-    if (peer) spec.peer = parse_peer(combination.backend);
-    const Identity identity = describe_run(spec);
-    network_ = describe_network(step.model);
+                 .workers = work_.workers};
+    spec.step.precision =
+        peer ? static_cast<Precision>(choice_of("--precision", run.precision, kPrecisionNames))
+             : precision_of(run, *device);
+    const Source source = fit(spec.step, combination);
+    set_normalisation(spec.step, work_.data.normalize);
+    spec.plan =
+        plan_request(run, peer ? std::string(own_backend(device->kind())) : combination.backend);
+    check_memory_of(spec.step, spec.plan, *device);
+    spec.crop = spec.step.flip = work_.loader && source.photos;
+    const DataPointer data = data_of(source, spec.step);
+    spec.data = work_.data.data == "synthetic" ? "synthetic" : data->name;
+    spec.data_samples = data->count();
     if (peer) {
-      return make_peer_step(
-          {.work = identity.work,
-           .executor = identity.executor,
-           .name = *spec.peer,
-           .options = {.threads = thread_count(),
-                       .start_seconds = std::min(PeerOptions{}.start_seconds, work_.peer_seconds),
-                       .reply_seconds = work_.peer_seconds},
-           .starts = peers_,
-           .peer_work = {.step = step,
-                         .learning_rate = rate,
-                         .inference = work_.inference,
-                         .device = combination.device},
-           .ours = request,
-           .device = device,
-           .data = data,
-           .seed = seed});
+      spec.peer = parse_peer(combination.backend);
+    } else {
+      show_plan(spec.step, spec.plan, *device);
     }
-    if (work_.inference) {
-      return make_inference_step({.work = identity.work,
-                                  .executor = identity.executor,
-                                  .step = step,
-                                  .request = request,
-                                  .device = device,
-                                  .data = data,
-                                  .seed = seed});
-    }
-    return make_engine_step({.work = identity.work,
-                             .executor = identity.executor,
-                             .step = step,
-                             .request = request,
-                             .device = device,
-                             .data = data,
-                             .learning_rate = rate,
-                             .seed = seed,
-                             .loader = work_.loader,
-                             .workers = work_.workers,
-                             .crop = crop});
+    network_ = describe_network(spec.step.model);
+    return measured(spec, device, data);
   }
 
   // Of the last step that was built.
@@ -131,6 +85,60 @@ class Builder {
   }
 
  private:
+  [[nodiscard]] StepSpec step_of(const RunOptions& run, const OptimizerOptions& optimizer) const {
+    StepSpec step;
+    step.model = model_config(run);
+    step.freeze = run.freeze;
+    step.recompute = run.recompute;
+    step.label_smoothing = optimizer.label_smoothing;
+    step.optimizer = optimizer_attributes(optimizer);
+    return step;
+  }
+
+  std::unique_ptr<MeasuredStep> measured(const RunSpec& spec, std::shared_ptr<Device> device,
+                                         DataPointer data) {
+    const Identity identity = describe_run(spec);
+    const auto seed = static_cast<std::uint64_t>(work_.run.seed);
+    if (spec.peer) {
+      return make_peer_step(
+          {.work = identity.work,
+           .executor = identity.executor,
+           .name = *spec.peer,
+           .options = {.threads = thread_count(),
+                       .start_seconds = std::min(PeerOptions{}.start_seconds, work_.peer_seconds),
+                       .reply_seconds = work_.peer_seconds},
+           .starts = peers_,
+           .peer_work = {.step = spec.step,
+                         .learning_rate = spec.learning_rate,
+                         .inference = work_.inference,
+                         .device = spec.device},
+           .ours = spec.plan,
+           .device = std::move(device),
+           .data = std::move(data),
+           .seed = seed});
+    }
+    if (work_.inference) {
+      return make_inference_step({.work = identity.work,
+                                  .executor = identity.executor,
+                                  .step = spec.step,
+                                  .request = spec.plan,
+                                  .device = std::move(device),
+                                  .data = std::move(data),
+                                  .seed = seed});
+    }
+    return make_engine_step({.work = identity.work,
+                             .executor = identity.executor,
+                             .step = spec.step,
+                             .request = spec.plan,
+                             .device = std::move(device),
+                             .data = std::move(data),
+                             .learning_rate = spec.learning_rate,
+                             .seed = seed,
+                             .loader = work_.loader,
+                             .workers = work_.workers,
+                             .crop = spec.crop});
+  }
+
   // The data of a step before it is read whole: files are looked at, synthetic images not made yet.
   struct Source {
     std::string key;
@@ -213,15 +221,7 @@ class Builder {
     DataPointer& data = data_[fmt::format("{} {}", source.key, needed)];
     if (data != nullptr) return data;
     if (source.files == nullptr) {
-      data = std::make_shared<Dataset>(
-          make_synthetic({.channels = step.model.channels,
-                          .height = step.model.height,
-                          .width = step.model.width,
-                          .classes = static_cast<std::int32_t>(step.model.classes),
-                          .count = needed,
-                          .test_count = 1,
-                          .seed = static_cast<std::uint64_t>(work_.run.seed)})
-              .train);
+      data = std::make_shared<Dataset>(synthetic_for(step.model, needed, work_.run.seed));
       return data;
     }
     Dataset part = limit(*source.files, needed);

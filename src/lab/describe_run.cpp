@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/parallel.h"
-#include "data/digest.h"
 
 namespace ridgeline {
 namespace {

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "devices/device.h"
 
 namespace ridgeline {
 namespace {
@@ -104,9 +105,8 @@ ModelConfig model_config(const RunOptions& options) {
 
 PlanRequest plan_request(const RunOptions& options, const std::string& backend) {
   PlanRequest request;
-  request.backend = backend;
-  if (backend.empty()) request.backend = options.device == "cpu" ? "native" : "auto";
-  if (request.backend != "auto") (void)providers_of(request.backend);
+  request.backend = backend.empty() ? default_backend(device_kind(options.device)) : backend;
+  if (request.backend != kAuto) (void)providers_of(request.backend);
   request.disabled_passes = options.disabled_passes;
   request.deterministic = options.deterministic;
   request.cache = default_choice_cache();

@@ -37,17 +37,18 @@ Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOp
   }
   set_normalisation(step, options.normalize);
   check_training_memory(device, step, requests);
-  if (synthetic) {
-    data = make_synthetic({.channels = step.model.channels,
-                           .height = step.model.height,
-                           .width = step.model.width,
-                           .classes = static_cast<std::int32_t>(step.model.classes),
-                           .count = samples,
-                           .test_count = 1,
-                           .seed = seed})
-               .train;
-  }
-  return data;
+  return synthetic ? synthetic_for(step.model, samples, run.seed) : data;
+}
+
+Dataset synthetic_for(const ModelConfig& model, std::int64_t count, std::int64_t seed) {
+  return make_synthetic({.channels = model.channels,
+                         .height = model.height,
+                         .width = model.width,
+                         .classes = static_cast<std::int32_t>(model.classes),
+                         .count = count,
+                         .test_count = 1,
+                         .seed = static_cast<std::uint64_t>(seed)})
+      .train;
 }
 
 void show_plans(const StepSpec& step, const RunOptions& run, std::span<const PlanRequest> requests,

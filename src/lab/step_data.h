@@ -22,6 +22,10 @@ struct StepDataOptions {
                                    const RunOptions& run, std::span<const PlanRequest> requests,
                                    std::int64_t samples, Device& device);
 
+// Synthetic samples that fit a model.
+[[nodiscard]] Dataset synthetic_for(const ModelConfig& model, std::int64_t count,
+                                    std::int64_t seed);
+
 // For --print-plan and --explain: the plan of the training step by each request.
 void show_plans(const StepSpec& step, const RunOptions& run, std::span<const PlanRequest> requests,
                 CallListener& listener, Device& device);

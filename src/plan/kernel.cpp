@@ -50,8 +50,8 @@ std::string Problem::text() const {
   return text;
 }
 
-Problem make_problem(const Graph& graph, std::vector<NodeId> nodes) {
-  Problem problem{&graph, std::move(nodes), {}, {}};
+Problem make_problem(const Graph& graph, std::vector<NodeId> nodes, bool measure) {
+  Problem problem{&graph, std::move(nodes), {}, {}, measure};
   std::vector<ValueId> produced;
   for (const NodeId id : problem.nodes) {
     const Node& node = graph.node(id);

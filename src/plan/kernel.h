@@ -13,10 +13,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/precision.h"
 #include "devices/kernel.h"
 #include "graph/graph.h"
 
 namespace ridgeline {
+
+class Device;
 
 // What a kernel has to compute: the nodes of a pattern and the values at its boundary.
 // `inputs` are the values used but not produced inside, in order of first use, each once.
@@ -26,6 +29,7 @@ struct Problem {
   const Graph* graph = nullptr;
   std::vector<NodeId> nodes;
   std::vector<ValueId> inputs, outputs;
+  bool measure = true;  // as in PlanOptions
 
   [[nodiscard]] const Node& node(std::size_t index = 0) const { return graph->node(nodes[index]); }
   [[nodiscard]] const TensorSpec& input(std::size_t index) const {
@@ -44,7 +48,8 @@ struct Problem {
   [[nodiscard]] std::string text() const;
 };
 
-[[nodiscard]] Problem make_problem(const Graph& graph, std::vector<NodeId> nodes);
+[[nodiscard]] Problem make_problem(const Graph& graph, std::vector<NodeId> nodes,
+                                   bool measure = true);
 
 struct KernelRow {
   std::string_view name;  // unique in its backend: "conv2d_bias_act"
@@ -68,6 +73,20 @@ struct Backend {
                                           const Layout& to);
   // Its optimizers read gradients in whatever layout they were computed: none is reordered.
   bool gradients_in_any_layout = false;
+  // Whose rows serve where it has none; null: it has all, or does without.
+  const Backend* completed_by = nullptr;
+  // The plain loops that others are held against: they fuse nothing, and `auto` leaves them out.
+  bool plain = false;
+  bool measures = false;     // times variants of its own while a plan is made
+  bool own_threads = false;  // its kernels run threads that a profile cannot watch
+  // FLOP/s of large products of random matrices, one for each repeat: the roof of its library;
+  // null: it has none.
+  std::vector<double> (*product_rates)(Device& device, Precision precision, int repeats,
+                                       double repeat_seconds) = nullptr;
+  // On its device, where no backend is named.
+  enum class Default : std::uint8_t { no, alone, in_auto } by_default = Default::no;
+  // Of the device's arithmetic, as networks usually reach it: for estimates before anything ran.
+  double usual_share = 0.3;
 };
 
 // Match function for the many rows that cover one node of one kind.

@@ -109,7 +109,7 @@ class Settling {
   }
 
   void add_step(const Tile& tile) {
-    const Problem problem = make_problem(graph_, tile.nodes);
+    const Problem problem = make_problem(graph_, tile.nodes, options_.measure);
     const Node& first = graph_.node(tile.nodes[0]);
     std::vector<Layout> present;
     for (const ValueId input : problem.inputs) {

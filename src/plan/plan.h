@@ -76,6 +76,9 @@ struct PlanOptions {
   // Weights stay as they are from run to run: what only casts or reorders them is done once.
   // REQUIRES: no step updates them.
   bool constant_weights = false;
+  // Whether a library may run its kernels to find the fastest. Without it, it takes its own first
+  // proposal: for plans that are only looked at, or that run too seldom to be worth much thought.
+  bool measure = true;
 };
 
 // Passes that --no-pass can switch off, to find out which one makes a result wrong.

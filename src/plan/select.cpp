@@ -146,7 +146,7 @@ class Tiling {
         return fmt::format("{} computes a part of it", first_choice.name);
       }
     }
-    std::string reason = row.check(make_problem(graph_, nodes));
+    std::string reason = row.check(make_problem(graph_, nodes, options_.measure));
     if (reason.empty() && nodes.size() > 1 && makes_circle(nodes)) {
       reason = "other steps would have to run in the middle of it";
     }
@@ -158,7 +158,7 @@ class Tiling {
 
   [[nodiscard]] bool is_deterministic(const KernelRow& row,
                                       const std::vector<NodeId>& nodes) const {
-    const Problem problem = make_problem(graph_, nodes);
+    const Problem problem = make_problem(graph_, nodes, options_.measure);
     const std::vector<Layout> layouts(problem.inputs.size(), Layout::plain());
     return row.make(problem, layouts)->traits.deterministic;
   }
@@ -167,7 +167,7 @@ class Tiling {
     const auto rows = backend.rows();
     return std::any_of(rows.begin(), rows.end(), [&](const KernelRow& row) {
       const std::vector<NodeId> nodes = row.match(graph_, id);
-      return nodes.size() == 1 && row.check(make_problem(graph_, nodes)).empty();
+      return nodes.size() == 1 && row.check(make_problem(graph_, nodes, options_.measure)).empty();
     });
   }
 

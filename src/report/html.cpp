@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/embedded.h"
 #include "base/error.h"
-#include "data/digest.h"
 #include "report/contents.h"
 #include "report/plot/draw.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/registry.h"
 #include "base/error.h"
 #include "inspect/complexity.h"
 #include "lab/options.h"
@@ -13,7 +14,7 @@ namespace {
 // What the parts of a measurement take beside the iterations that are asked for.
 constexpr double kStart = 0.5;          // of the program
 constexpr double kPeerStart = 6.0;      // of a framework
-constexpr double kSearchSteps = 40.0;   // of `auto` and `cudnn`, in steps
+constexpr double kSearchSteps = 40.0;   // where plans are made by measuring
 constexpr double kWarmupSteps = 10.0;   // until it is steady
 constexpr double kFewestSteps = 18.0;   // 6 turns of 2, each with one that does not count
 constexpr double kAfterSteps = 12.0;    // phases apart, then every step of the plan
@@ -26,10 +27,9 @@ constexpr double kCpuCeilings = 25.0, kGpuCeilings = 15.0;
 
 // The share of a device's arithmetic that networks usually reach.
 double usual_share(const ExecutorName& executor) {
-  if (executor.backend == "reference") return 0.003;
-  if (executor.backend == "cuda") return 0.2;
   if (is_peer(executor.backend)) return 0.2;
-  return 0.3;
+  const Backend* backend = find_backend(executor.backend);
+  return backend == nullptr ? 0.3 : backend->usual_share;
 }
 
 std::int64_t batch_of(const Part& part, const Configuration& configuration, std::int64_t samples) {
@@ -108,7 +108,7 @@ double Estimator::seconds(const Part& part, const StepDemand& demand,
                           const ExecutorName& executor) {
   const double step = step_seconds(demand, executor);
   double start = is_peer(executor.backend) ? kPeerStart : kStart;
-  if (executor.backend == "auto" || executor.backend == "cudnn") start += kSearchSteps * step;
+  if (measures(executor.backend)) start += kSearchSteps * step;
   const auto count = [](const std::optional<std::int64_t>& given, std::int64_t usual) {
     return static_cast<double>(given.value_or(usual));
   };

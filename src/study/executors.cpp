@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "backends/registry.h"
+#include "devices/device.h"
 #include "peers/peer_name.h"
 
 namespace ridgeline::study {
@@ -29,16 +30,14 @@ ExecutorName split_backend(const std::string& text) {
   const std::size_t at = text.find('@');
   if (at == std::string::npos) return {text, ""};
   const std::string device = text.substr(at + 1);
-  return {text.substr(0, at), device == "cuda" ? "cuda:0" : device};
+  return {text.substr(0, at), device_name(device)};
 }
 
 std::string_view device_kind_of(std::string_view backend) {
-  if (backend == "auto") return "any";
+  if (backend == kAuto) return "any";
   if (is_peer(backend)) return parse_peer(backend).info->device;
-  for (const Backend* known : all_backends()) {
-    if (known->name == backend) return known->device;
-  }
-  return "cpu";
+  const Backend* known = find_backend(backend);
+  return known == nullptr ? "cpu" : known->device;
 }
 
 std::vector<std::string> devices_of(const std::string& backend,
@@ -48,12 +47,12 @@ std::vector<std::string> devices_of(const std::string& backend,
   const std::string_view kind = device_kind_of(backend);
   if (devices.empty()) {
     if (kind == "any") return {"cpu", "cuda:0"};
-    return {kind == "cuda" ? "cuda:0" : std::string(kind)};
+    return {device_name(kind)};
   }
   std::vector<std::string> fitting;
   for (const std::string& device : devices) {
-    const std::string name = device == "cuda" ? "cuda:0" : device;
-    const std::string_view its_kind = std::string_view(name).substr(0, name.find(':'));
+    const std::string name = device_name(device);
+    const std::string its_kind = device_kind(name);
     const bool fits = kind == "any" ? its_kind != "mps" : kind == its_kind || name == "best";
     if (fits) fitting.push_back(name);
   }

@@ -63,6 +63,7 @@ struct Part {
   std::vector<std::string> freeze;
   std::vector<std::string> no_pass;  // of planning, switched off
   bool loader = false, full_batch = false;
+  bool weights_required = false;  // left out where the weights are missing, not begun at random
 };
 
 }  // namespace ridgeline::study

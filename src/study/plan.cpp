@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/registry.h"
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "devices/device.h"
 #include "peers/peer_name.h"
 #include "study/command_words.h"
 #include "study/estimate.h"
@@ -22,12 +24,12 @@ struct Sources {
   std::string data_name;   // as the study calls it, for what is known of its size
   std::string weights;     // a file; empty: none
   std::string substitute;  // what takes the place of what; empty: nothing
-  std::string missing;     // why there is no data at all; empty: there is
+  std::string missing;     // why it cannot be done; empty: it can
 };
 
 class Planner {
  public:
-  Planner(const Study& study, const PlanOptions& options, Capabilities& machine)
+  Planner(const Study& study, const StudyChoice& options, Capabilities& machine)
       : study_(study), options_(options), machine_(machine), estimator_(machine) {}
 
   std::vector<PlannedItem> plan() {
@@ -73,14 +75,17 @@ class Planner {
     std::vector<ExecutorName> executors;
     std::set<std::string> seen;
     std::vector<std::string> backends = part.backends;
-    if (backends.empty()) backends = {"native", "auto"};
+    if (backends.empty()) {
+      backends = {std::string(own_backend("cpu")), std::string(kAuto)};
+    }
     for (const std::string& backend : backends) {
       for (const std::string& device : devices_of(backend, devices_for(part))) {
         const ExecutorName executor{split_backend(backend).backend, device};
-        // Native serves the processor where nothing else was asked for.
-        if (part.backends.empty() && backend == "auto" && device == "cpu") continue;
-        // On the best device of a processor alone, auto would only repeat what native does.
-        if (best && backend == "auto" && device == "cpu" && seen.contains("native")) continue;
+        const auto usual = [&] { return std::string(default_backend(device_kind(device))); };
+        // Where nothing else was asked for, each device gets its usual backend.
+        if (part.backends.empty() && backend != usual()) continue;
+        // On the best device of a processor alone, auto would only repeat what its own kernels do.
+        if (best && backend == kAuto && seen.contains(usual())) continue;
         if (seen.insert(executor.key()).second) executors.push_back(executor);
       }
     }
@@ -93,6 +98,10 @@ class Planner {
     if (part.weights.empty() || !sources.missing.empty()) return sources;
     if (const std::optional<std::string> file = machine_.find_weights(part.weights)) {
       sources.weights = *file;
+    } else if (part.weights_required) {
+      sources.missing = fmt::format(
+          "there are no pre-trained weights: put {}.safetensors, .pth or .pt into the data folder",
+          part.weights);
     } else {
       if (!sources.substitute.empty()) sources.substitute += "; ";
       sources.substitute +=
@@ -160,7 +169,8 @@ class Planner {
     }
     const Sources sources = sources_of(part);
     if (!sources.missing.empty()) {
-      leave_out(part, "data", "data", sources.missing);
+      const char* what = sources.data.empty() && !part.data.empty() ? "data" : "weights";
+      leave_out(part, what, what, sources.missing);
       return;
     }
     const std::vector<ExecutorName> executors = usable(part);
@@ -180,9 +190,10 @@ class Planner {
     const std::vector<std::string> here = machine_.devices();
     if (wanted.empty()) wanted = here;
     for (std::string& device : wanted) {
-      if (device == "cuda") device = "cuda:0";
+      device = device_name(device);
       if (std::find(here.begin(), here.end(), device) == here.end()) {
-        leave_out(part, device, "ceilings of " + device, machine_.refuse({"auto", device}));
+        leave_out(part, device, "ceilings of " + device,
+                  machine_.refuse({std::string(kAuto), device}));
         continue;
       }
       PlannedItem item;
@@ -275,7 +286,7 @@ class Planner {
   }
 
   const Study& study_;
-  const PlanOptions& options_;
+  const StudyChoice& options_;
   Capabilities& machine_;
   Estimator estimator_;
   std::vector<PlannedItem> items_;
@@ -284,7 +295,7 @@ class Planner {
 
 }  // namespace
 
-std::vector<PlannedItem> plan_study(const Study& study, const PlanOptions& options,
+std::vector<PlannedItem> plan_study(const Study& study, const StudyChoice& options,
                                     Capabilities& machine) {
   return Planner(study, options, machine).plan();
 }

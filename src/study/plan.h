@@ -19,7 +19,8 @@ struct PlannedItem {
   std::string ceilings_of;         // the device, where it measures ceilings; else empty
 };
 
-struct PlanOptions {
+// What of a study is to be done, and how.
+struct StudyChoice {
   Scale scale = Scale::small;
   std::vector<std::string> only = {};  // parts; empty: all
   int threads = 0;                     // for all commands; 0: their own choice
@@ -27,7 +28,7 @@ struct PlanOptions {
 
 // In the order of the file. Throws bad_input for parts that there are not, and for networks that
 // cannot be built.
-[[nodiscard]] std::vector<PlannedItem> plan_study(const Study& study, const PlanOptions& options,
+[[nodiscard]] std::vector<PlannedItem> plan_study(const Study& study, const StudyChoice& options,
                                                   Capabilities& machine);
 
 // The part of the study that an item belongs to.

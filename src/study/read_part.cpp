@@ -8,6 +8,7 @@
 #include "base/precision.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "devices/device.h"
 #include "lab/options.h"
 #include "models/model.h"
 #include "peers/peer_name.h"
@@ -45,7 +46,7 @@ void check_backend(const std::string& text) {
   if (text.find('@') != std::string::npos) {
     check_device(device);
     const std::string_view kind = device_kind_of(name);
-    if (kind != "any" && kind != std::string_view(device).substr(0, device.find(':'))) {
+    if (kind != "any" && kind != device_kind(device)) {
       bad_input("'{}': {} runs on {}", text, name, kind);
     }
   }
@@ -53,8 +54,7 @@ void check_backend(const std::string& text) {
     (void)parse_peer(name);
     return;
   }
-  std::vector<std::string_view> known = {"auto"};
-  for (const Backend* backend : all_backends()) known.push_back(backend->name);
+  std::vector<std::string_view> known = backend_names();
   for (const PeerInfo& peer : known_peers()) known.push_back(peer.name);
   check_name("backend", name, known);
 }
@@ -180,6 +180,9 @@ void check_together(const Part& part, const TomlEntry& entry) {
   if (full && part.samples.empty() && part.data.empty()) {
     entry.refuse_at("batches", "\"full\" needs 'samples' or 'data': how many are there?");
   }
+  if (part.weights_required && part.weights.empty()) {
+    entry.refuse_at("weights_required", "there are no 'weights' that it could require");
+  }
   if (!part.substitute.empty() && part.data.empty()) {
     entry.refuse_at("substitute", "there is no 'data' that it could take the place of");
   }
@@ -250,6 +253,7 @@ void read_options(Part& part, TomlEntry& entry) {
   part.schedule = entry.text("schedule");
   part.target_accuracy = entry.text("target_accuracy");
   part.weights = entry.text("weights");
+  part.weights_required = entry.flag("weights_required");
 }
 
 }  // namespace

@@ -4,17 +4,13 @@
 #include <cmath>
 
 #include "base/clock.h"
-#include "plan/without_measuring.h"
 
 namespace ridgeline {
 
 EvaluationPlans add_evaluation_plans(StepRunner& runner, StepSpec spec, std::int64_t samples) {
   EvaluationPlans plans{.batch = spec.batch, .full = runner.add_evaluation(spec), .rest = {}};
   spec.batch = samples % spec.batch;
-  if (spec.batch > 0) {
-    const WithoutMeasuring seldom;
-    plans.rest = runner.add_evaluation(spec);
-  }
+  if (spec.batch > 0) plans.rest = runner.add_evaluation(spec, true);
   return plans;
 }
 

@@ -22,22 +22,24 @@ StepRunner::StepRunner(Device& device, PlanRequest request)
   if (!request_.by_structure) request_.by_structure = std::make_shared<PlanChoices>();
 }
 
-Session::PlanId StepRunner::add(StepGraph step) {
+Session::PlanId StepRunner::add(StepGraph step, bool seldom) {
   if (parameters_.empty()) parameters_ = std::move(step.parameters);
   logits_.push_back(step.logits);
-  return session_.add(plan_for(std::move(step.graph), request_, session_.device()));
+  PlanRequest request = request_;
+  request.measure = request.measure && !seldom;
+  return session_.add(plan_for(std::move(step.graph), request, session_.device()));
 }
 
-Session::PlanId StepRunner::add_training(const StepSpec& spec) {
+Session::PlanId StepRunner::add_training(const StepSpec& spec, bool seldom) {
   dtype_ = spec.dtype;
   precision_ = spec.precision;
-  return add(training_graph(spec));
+  return add(training_graph(spec), seldom);
 }
 
-Session::PlanId StepRunner::add_evaluation(const StepSpec& spec) {
+Session::PlanId StepRunner::add_evaluation(const StepSpec& spec, bool seldom) {
   dtype_ = spec.dtype;
   precision_ = spec.precision;
-  return add(evaluation_graph(spec));
+  return add(evaluation_graph(spec), seldom);
 }
 
 std::vector<std::byte> StepRunner::to_bytes(std::span<const double> values) const {

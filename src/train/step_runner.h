@@ -23,8 +23,9 @@ class StepRunner {
   StepRunner(Device& device, PlanRequest request);
 
   // Plans may have different batches; REQUIRES: the same model otherwise, prepare() not yet called.
-  Session::PlanId add_training(const StepSpec& spec);
-  Session::PlanId add_evaluation(const StepSpec& spec);
+  // Nothing is measured for plans that run seldom.
+  Session::PlanId add_training(const StepSpec& spec, bool seldom = false);
+  Session::PlanId add_evaluation(const StepSpec& spec, bool seldom = false);
   // What prepare() will allocate on the device.
   [[nodiscard]] std::int64_t bytes() const {
     return session_.state_bytes() + session_.scratch_bytes();
@@ -73,7 +74,7 @@ class StepRunner {
   [[nodiscard]] ValueId logits(Session::PlanId id) const { return logits_[id]; }
 
  private:
-  Session::PlanId add(StepGraph step);
+  Session::PlanId add(StepGraph step, bool seldom);
   [[nodiscard]] std::vector<std::byte> to_bytes(std::span<const double> values) const;
   [[nodiscard]] NamedTensor read_tensor(const std::string& name, const Shape& shape) const;
 

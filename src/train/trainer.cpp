@@ -5,10 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include "backends/registry.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "plan/without_measuring.h"
 
 namespace ridgeline {
 namespace {
@@ -120,10 +120,10 @@ Trainer::Trainer(TrainConfig config, const Split& data, std::unique_ptr<Device> 
   check_train_config(config_, data);
 
   // `auto` times kernels with real buffers, so there the check comes first, with a stand-in.
-  if (config_.plan.backend == "auto") check_memory_for_plans();
+  if (config_.plan.backend == kAuto) check_memory_for_plans();
   runner_ = std::make_unique<StepRunner>(*device_, config_.plan);
   plans_ = add_plans(*runner_, config_.step.batch);
-  if (config_.plan.backend != "auto") check_memory_for_plans();
+  if (config_.plan.backend != kAuto) check_memory_for_plans();
   runner_->prepare(config_.seed);
 
   if (config_.full_batch) {
@@ -169,8 +169,7 @@ Trainer::Plans Trainer::add_plans(StepRunner& runner, std::int64_t batch) const 
   plans.train = runner.add_training(spec);
   spec.batch = data_.train.count() % batch;
   if (spec.batch > 0 && config_.last_batch == LastBatch::smaller) {
-    const WithoutMeasuring seldom;
-    plans.train_rest = runner.add_training(spec);
+    plans.train_rest = runner.add_training(spec, true);
   }
   if (data_.test.empty()) return plans;
   // The test loss is the plain cross-entropy, comparable whatever training smooths.

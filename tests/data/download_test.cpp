@@ -8,7 +8,7 @@
 
 #include <fstream>
 
-#include "data/digest.h"
+#include "base/digest.h"
 #include "data/published.h"
 #include "support/http_server.h"
 
@@ -80,12 +80,17 @@ TEST(Digest, KnownValues) {
   std::string digits;
   for (int i = 0; i < 8; ++i) digits += "1234567890";
   EXPECT_EQ(of(DigestKind::md5, digits), "57edf4a22be3c955ac49da2e2107b67a");
-  Digest pieces(DigestKind::sha256);
-  const Bytes bytes = ramp(1000);
-  for (std::size_t at = 0; at < 1000; at += 37) {
-    pieces.add(std::span(bytes).subspan(at, std::min<std::size_t>(37, 1000 - at)));
-  }
-  EXPECT_EQ(pieces.text(), digest_of(DigestKind::sha256, bytes));
+}
+
+using DigestFile = FileTest;
+
+TEST_F(DigestFile, OfAFileIsThatOfItsBytes) {
+  const Bytes bytes = ramp(100'000);
+  const auto path = write("bytes", std::string(bytes.begin(), bytes.end()));
+  EXPECT_EQ(digest_of_file(DigestKind::sha256, path), digest_of(DigestKind::sha256, bytes));
+  EXPECT_EQ(digest_of_file(DigestKind::md5, write("empty", "")),
+            "d41d8cd98f00b204e9800998ecf8427e");
+  EXPECT_THROW((void)digest_of_file(DigestKind::md5, folder_ / "missing"), Error);
 }
 
 class Download : public FileTest {

@@ -205,6 +205,22 @@ TEST(StudyPlan, WeightsThatAreMissingAreMarked) {
   EXPECT_NE(plan[0].record.command.find("--weights /w.safetensors"), std::string::npos);
 }
 
+TEST(StudyPlan, APartThatRequiresItsWeightsIsLeftOutWithoutThem) {
+  MadeUpMachine machine;
+  const Study study = study_of(
+      "[[part]]\nid = \"t\"\ncommand = \"train\"\nmodels = \"mlp\"\nbackends = \"native\"\nweights "
+      "= \"mlp-trained\"\nweights_required = true\n");
+  const auto without = plan_study(study, {}, machine);
+  ASSERT_EQ(without.size(), 1U);
+  EXPECT_EQ(without[0].record.status, ItemStatus::left_out);
+  EXPECT_EQ(without[0].record.key, "t/weights");
+  EXPECT_NE(without[0].record.reason.find("mlp-trained.safetensors"), std::string::npos);
+  machine.data["mlp-trained"] = "/w.safetensors";
+  const auto with = plan_study(study, {}, machine);
+  EXPECT_EQ(with[0].record.status, ItemStatus::waiting);
+  EXPECT_NE(with[0].record.command.find("--weights /w.safetensors"), std::string::npos);
+}
+
 TEST(StudyPlan, TheBestDeviceIsTheGpuWhereThereIsOne) {
   const Study study = study_of(
       "[[part]]\nid = \"t\"\ncommand = \"train\"\nmodels = \"mlp\"\nbackends = [\"native\", "

@@ -43,6 +43,8 @@ const Backend cuda_backend = {.name = "cuda",
                               .version = cuda::version,
                               .rows = cuda::all_rows,
                               .make_reorder = cuda::make_reorder,
-                              .gradients_in_any_layout = true};
+                              .gradients_in_any_layout = true,
+                              .by_default = Backend::Default::in_auto,
+                              .usual_share = 0.2};
 
 }  // namespace ridgeline

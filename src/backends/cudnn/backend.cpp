@@ -8,6 +8,7 @@
 
 #if __has_include(<cudnn_graph.h>) && __has_include(<cublasLt.h>)
 #include "backends/cudnn/library.h"
+#include "backends/cudnn/product_rates.h"
 #include "backends/cudnn/rows.h"
 #define RIDGELINE_HAS_CUDNN 1
 #else
@@ -42,6 +43,7 @@ std::span<const KernelRow> rows() {
 
 std::string unavailable() { return "built without cuDNN's headers"; }
 std::string version() { return "none"; }
+std::vector<double> product_rates(Device&, Precision, int, double) { return {}; }
 std::span<const KernelRow> rows() { return {}; }
 
 #endif
@@ -60,6 +62,9 @@ const Backend cudnn_backend = {.name = "cudnn",
                                .version = cudnn::version,
                                .rows = cudnn::rows,
                                .make_reorder = cudnn::make_reorder,
-                               .gradients_in_any_layout = true};
+                               .gradients_in_any_layout = true,
+                               .completed_by = &cuda_backend,
+                               .measures = true,
+                               .product_rates = cudnn::product_rates};
 
 }  // namespace ridgeline

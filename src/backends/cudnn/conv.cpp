@@ -26,8 +26,8 @@ std::string check_fused(const Problem& problem) {
   plain.biased = false;
   plain.activation.reset();
   if (!can_compute(plain)) return {};
-  const Choice& with = choice_for(fused);
-  const Choice& without = choice_for(plain);
+  const Choice& with = choice_for(fused, problem.measure);
+  const Choice& without = choice_for(plain, problem.measure);
   if (with.seconds == 0.0 || without.seconds == 0.0) return {};
   const auto result_bytes = static_cast<double>(problem.output(0).bytes());
   const double apart = without.seconds + pass_seconds(2.0 * result_bytes);

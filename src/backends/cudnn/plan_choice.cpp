@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "base/parse.h"
 #include "plan/choice_cache.h"
-#include "plan/without_measuring.h"
 
 namespace ridgeline::cudnn {
 namespace {
@@ -161,9 +160,9 @@ bool can_compute(const Product& product) {
   return first_buildable(entry).executable != nullptr;
 }
 
-const Choice& choice_for(const Product& product) {
+const Choice& choice_for(const Product& product, bool measure) {
   Entry& entry = entry_of(product);
-  if (WithoutMeasuring::active()) {
+  if (!measure) {
     // Whatever was measured before, here or elsewhere: the same plan every time.
     if (!entry.unmeasured) entry.unmeasured = first_buildable(entry);
     return *entry.unmeasured;

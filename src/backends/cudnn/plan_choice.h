@@ -1,8 +1,8 @@
 #pragma once
 
 // Which of the libraries' proposals computes a product: the fastest of some, by measuring. A choice
-// is made once for a product and remembered, in the process and in a file. Under WithoutMeasuring
-// it is the first proposal.
+// is made once for a product and remembered, in the process and in a file. Without
+// measuring it is the first proposal.
 
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ struct Choice {
 [[nodiscard]] bool can_compute(const Product& product);
 
 // REQUIRES, for a new product: nothing is being captured.
-[[nodiscard]] const Choice& choice_for(const Product& product);
+[[nodiscard]] const Choice& choice_for(const Product& product, bool measure);
 
 // For strides that are known only now. The executable of this name, or the first that needs at most
 // so much workspace; null when there is none. Nothing is run.

@@ -74,7 +74,7 @@ std::byte* aligned_up(std::byte* address) {
 class ProductKernel final : public Kernel {
  public:
   ProductKernel(const Problem& problem, Product product)
-      : product_(std::move(product)), dense_(choice_for(product_).executable) {
+      : product_(std::move(product)), dense_(choice_for(product_, problem.measure).executable) {
     ensure(dense_ != nullptr, "no library computes {}", problem.text());
     const OperandValues values = operand_values(problem);
     for (const Operand operand : {kFirst, kSecond, kBias}) {
@@ -129,7 +129,7 @@ class ProductKernel final : public Kernel {
     own_ = own_kernel(problem, *this);
     if (own_ == nullptr) return;
     traits.slices = true;
-    if (all_aligned) sliced_choice_ = choose_sliced(likely);
+    if (all_aligned) sliced_choice_ = choose_sliced(likely, problem.measure);
     workspace_bytes = std::max(workspace_bytes, own_->workspace_bytes);
     if (sliced_choice_ == nullptr) return;
     // An engine may want a little more for other strides.
@@ -140,10 +140,11 @@ class ProductKernel final : public Kernel {
 
   // What is fastest without gaps stays so where gaps cost it nothing. But most engines of cuDNN
   // pack a slice into their workspace first, and then it pays to look around.
-  [[nodiscard]] std::shared_ptr<const Executable> choose_sliced(const Product& likely) const {
+  [[nodiscard]] std::shared_ptr<const Executable> choose_sliced(const Product& likely,
+                                                                bool measure) const {
     auto same = executable_named(likely, dense_->name);
     if (same != nullptr && same->workspace_bytes <= dense_->workspace_bytes) return same;
-    return choice_for(likely).executable;
+    return choice_for(likely, measure).executable;
   }
 
   [[nodiscard]] std::int64_t pixel_stride(Operand operand, const Tensor& tensor) const {

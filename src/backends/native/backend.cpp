@@ -54,6 +54,7 @@ const Backend native_backend = {.name = "native",
                                 .unavailable = native::never_unavailable,
                                 .version = native::version,
                                 .rows = native::all_rows,
-                                .make_reorder = native::make_reorder};
+                                .make_reorder = native::make_reorder,
+                                .by_default = Backend::Default::alone};
 
 }  // namespace ridgeline

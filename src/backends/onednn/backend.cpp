@@ -35,6 +35,8 @@ const Backend onednn_backend = {.name = "onednn",
                                 .unavailable = unavailable,
                                 .version = version,
                                 .rows = rows,
-                                .make_reorder = onednn::make_reorder};
+                                .make_reorder = onednn::make_reorder,
+                                .completed_by = &native_backend,
+                                .own_threads = true};
 
 }  // namespace ridgeline

@@ -85,6 +85,8 @@ const Backend reference_backend = {
     .version = [] { return std::string("1"); },
     .rows = rows,
     .make_reorder = [](const TensorSpec&, const Layout&,
-                       const Layout&) { return std::unique_ptr<Kernel>(); }};
+                       const Layout&) { return std::unique_ptr<Kernel>(); },
+    .plain = true,
+    .usual_share = 0.003};
 
 }  // namespace ridgeline

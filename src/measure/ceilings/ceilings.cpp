@@ -4,6 +4,7 @@
 
 #include "analysis/stats/summary.h"
 #include "base/error.h"
+#include "devices/device.h"
 
 namespace ridgeline {
 namespace {
@@ -79,7 +80,7 @@ std::vector<Ceiling> stored_ceilings(const Store& store, const std::string& envi
 
 std::vector<Ceiling> known_or_measured(Store& store, const std::string& environment,
                                        const std::string& device, const CeilingProgress& progress) {
-  const std::string name = device == "cuda" ? "cuda:0" : device;
+  const std::string name = device_name(device);
   const std::vector<Ceiling> known = stored_ceilings(store, environment, name);
   if (!known.empty()) return known;
   const std::vector<Ceiling> measured = undisturbed_ceilings(name, progress);

@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "analysis/stats/summary.h"
+#include "backends/registry.h"
 #include "base/error.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/ceilings/cuda_host.h"
 #include "measure/ceilings/cuda_loops.h"
-#include "measure/ceilings/cuda_products.h"
 #include "measure/ceilings/hardware.h"
 
 namespace ridgeline::ceilings {
@@ -81,9 +81,11 @@ std::vector<Ceiling> measure_tensor(Device& device, Precision precision,
   const std::string subject(name_of(precision));
   std::vector<Ceiling> ways = {
       measure_arithmetic(device, {arithmetic, subject.c_str(), "tensor mma.sync"}, effort)};
-  const std::vector<double> products =
-      product_rates(device, precision, effort.repeats, effort.repeat_seconds);
-  if (!products.empty()) {
+  for (const Backend* backend : all_backends()) {
+    if (backend->device != device.kind() || backend->product_rates == nullptr) continue;
+    const std::vector<double> products =
+        backend->product_rates(device, precision, effort.repeats, effort.repeat_seconds);
+    if (products.empty()) continue;
     Ceiling ceiling = ways.front();
     ceiling.path = "tensor cuBLASLt";
     ceiling.clock_mhz.reset();

@@ -1,4 +1,4 @@
-#include "backends/cuda/conv/conv_instructions.cuh"
+#include "devices/cuda_tensor_cores.cuh"
 #include "measure/ceilings/cuda_loops.h"
 
 namespace ridgeline::ceilings {
@@ -99,7 +99,7 @@ struct TensorArithmetic {
       for (int row = 0; row < kRows; ++row) {
 #pragma unroll
         for (int column = 0; column < kColumns; ++column) {
-          cuda::conv::multiply_add<T>(sums[row][column], a[row], b[column]);
+          cuda::multiply_add<T>(sums[row][column], a[row], b[column]);
         }
       }
     }

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "backends/cuda/launch.h"
+#include "devices/cuda_launch.h"
 
 namespace ridgeline::ceilings {
 

@@ -1,14 +1,13 @@
 #include "measure/iterations/plan_timer.h"
 
+#include "backends/registry.h"
 #include "base/clock.h"
 #include "inspect/complexity.h"
 #include "measure/iterations/provider_shares.h"
 #include "measure/step_times.h"
 
 namespace ridgeline {
-bool searches(const PlanRequest& request) {
-  return request.backend == "auto" || request.backend == "cudnn";
-}
+bool searches(const PlanRequest& request) { return measures(request.backend); }
 
 Iteration time_one(Device& device, const std::function<void()>& launch) {
   device.synchronize();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "backends/registry.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/parallel.h"
@@ -249,9 +250,10 @@ class Collection {
            fmt::format("{} parts of parallel regions found no room", watch.threads().lost()));
     }
     const auto& steps = plan().steps;
-    if (std::any_of(steps.begin(), steps.end(),
-                    [](const Step& step) { return step.provider == "onednn"; })) {
-      miss("thread activity of onednn's steps", "oneDNN runs its own threads");
+    for (const Backend* backend : all_backends()) {
+      const auto is_its = [&](const Step& step) { return step.provider == backend->name; };
+      if (!backend->own_threads || std::none_of(steps.begin(), steps.end(), is_its)) continue;
+      miss(fmt::format("thread activity of {}'s steps", backend->name), "it runs its own threads");
     }
   }
 

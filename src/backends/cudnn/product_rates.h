@@ -8,11 +8,11 @@
 #include "base/precision.h"
 #include "devices/device.h"
 
-namespace ridgeline::ceilings {
+namespace ridgeline::cudnn {
 
 // FLOP/s of large products of random matrices, one for each repeat, with the best of a few sizes
 // and algorithms; none where the library is not there or offers no such product.
 [[nodiscard]] std::vector<double> product_rates(Device& device, Precision precision, int repeats,
                                                 double repeat_seconds);
 
-}  // namespace ridgeline::ceilings
+}  // namespace ridgeline::cudnn

@@ -1,7 +1,4 @@
-#include "measure/ceilings/cuda_products.h"
-
-// As CMake: without cuDNN's headers there is no backend of that name to ask.
-#if __has_include(<cudnn_graph.h>)
+#include "backends/cudnn/product_rates.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,13 +8,13 @@
 #include "base/half.h"
 #include "base/philox.h"
 
-namespace ridgeline::ceilings {
+namespace ridgeline::cudnn {
 namespace {
 
 // dst (rows x columns) = src (rows x depth) * weights (columns x depth)^T, as a linear layer.
-cudnn::Product product_of(std::int64_t size, Precision precision) {
-  cudnn::Product product;
-  const cudnn::Image square{.n = size, .c = size, .h = 1, .w = 1, .stride = size};
+Product product_of(std::int64_t size, Precision precision) {
+  Product product;
+  const Image square{.n = size, .c = size, .h = 1, .w = 1, .stride = size};
   product.src = product.weights = product.dst = square;
   product.conv.kernel_h = product.conv.kernel_w = 1;
   product.dtype = image_type(precision);
@@ -52,7 +49,7 @@ std::vector<std::byte> random_block(DType dtype) {
 // and the clock would be higher than any real work sees.
 class Matrices {
  public:
-  Matrices(Device& device, const cudnn::Product& product) {
+  Matrices(Device& device, const Product& product) {
     const std::size_t bytes =
         static_cast<std::size_t>(product.src.pixels() * product.src.c) * size_of(product.dtype);
     const std::vector<std::byte> block = random_block(product.dtype);
@@ -64,7 +61,7 @@ class Matrices {
     }
     device.synchronize();
   }
-  [[nodiscard]] cudnn::Operands operands() const {
+  [[nodiscard]] Operands operands() const {
     return {matrices_[0].data(), matrices_[1].data(), nullptr, matrices_[2].data()};
   }
 
@@ -75,8 +72,7 @@ class Matrices {
 // An algorithm of the library, ready to be timed.
 class Trial {
  public:
-  Trial(Device& device, std::shared_ptr<const cudnn::Executable> executable,
-        const cudnn::Operands& operands)
+  Trial(Device& device, std::shared_ptr<const Executable> executable, const Operands& operands)
       : device_(device),
         executable_(std::move(executable)),
         operands_(operands),
@@ -85,16 +81,15 @@ class Trial {
   [[nodiscard]] double seconds(std::int64_t runs) const {
     return device_.time([&] {
       for (std::int64_t run = 0; run < runs; ++run) {
-        executable_->execute(operands_, workspace_.data(),
-                             static_cast<cudnn::Stream>(device_.queue()));
+        executable_->execute(operands_, workspace_.data(), static_cast<Stream>(device_.queue()));
       }
     });
   }
 
  private:
   Device& device_;
-  std::shared_ptr<const cudnn::Executable> executable_;
-  cudnn::Operands operands_;
+  std::shared_ptr<const Executable> executable_;
+  Operands operands_;
   DeviceMemory workspace_;
 };
 
@@ -107,11 +102,11 @@ bool fits(const Device& device, std::int64_t size, Precision precision) {
 std::vector<double> rates_of(Device& device, std::int64_t size, Precision precision, int repeats,
                              double repeat_seconds) {
   constexpr std::size_t kAlgorithms = 4;
-  const cudnn::Product product = product_of(size, precision);
+  const Product product = product_of(size, precision);
   const Matrices matrices(device, product);
   std::unique_ptr<Trial> fastest;
   double best = std::numeric_limits<double>::infinity();
-  for (const cudnn::Candidate& candidate : cudnn::matmul_candidates(product, kAlgorithms)) {
+  for (const Candidate& candidate : matmul_candidates(product, kAlgorithms)) {
     auto executable = candidate.build();
     if (executable == nullptr) continue;
     auto trial = std::make_unique<Trial>(device, std::move(executable), matrices.operands());
@@ -136,7 +131,7 @@ std::vector<double> rates_of(Device& device, std::int64_t size, Precision precis
 
 std::vector<double> product_rates(Device& device, Precision precision, int repeats,
                                   double repeat_seconds) {
-  if (!cudnn::library_problem().empty()) return {};
+  if (!library_problem().empty()) return {};
   std::vector<double> best;
   const auto highest = [](const std::vector<double>& rates) {
     return rates.empty() ? 0.0 : *std::max_element(rates.begin(), rates.end());
@@ -149,14 +144,4 @@ std::vector<double> product_rates(Device& device, Precision precision, int repea
   return best;
 }
 
-}  // namespace ridgeline::ceilings
-
-#else
-
-namespace ridgeline::ceilings {
-
-std::vector<double> product_rates(Device&, Precision, int, double) { return {}; }
-
-}  // namespace ridgeline::ceilings
-
-#endif
+}  // namespace ridgeline::cudnn
