@@ -1363,11 +1363,28 @@ def limit_threads(threads):
             os.environ[name] = str(threads)
 
 
-def availability(peer, versions):
-    """Nothing, or why a peer cannot run. Adds what it loads to `versions`."""
+def missing_module(peer):
+    """Nothing, or what is not installed. Loads nothing, so it is quick."""
     for module in MODULES[peer.split("-")[0]]:
         if importlib.util.find_spec(module) is None:
             return "no module {}".format(module)
+    return None
+
+
+def installed_version(peer):
+    """The version of a peer's framework, without loading it; None where it is unknown."""
+    import importlib.metadata
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(MODULES[peer.split("-")[0]][0])
+    return None
+
+
+def availability(peer, versions):
+    """Nothing, or why a peer cannot run. Adds what it loads to `versions`."""
+    reason = missing_module(peer)
+    if reason is not None:
+        return reason
+    for module in MODULES[peer.split("-")[0]]:
         try:
             loaded = importlib.import_module(module)
         except Exception as error:  # broken installations fail in many ways
@@ -1525,6 +1542,10 @@ class Service:
             peers[peer] = {"available": reason is None, "reason": reason}
         return {"worker": 1, "versions": versions, "peers": peers, "import_seconds": clock() - begin}
 
+    def installed(self, request):
+        return {"peers": {peer: {"reason": missing_module(peer), "version": installed_version(peer)}
+                          for peer in request["peers"]}}
+
     def prepare(self, request):
         self.run = None
         gc.collect()  # its memory is free before the next one takes some
@@ -1554,7 +1575,7 @@ class Service:
         return self.prepared().memory()
 
     def answer(self, request):
-        handlers = {"hello": self.hello, "prepare": self.prepare, "step": self.step, "queued": self.queued,
+        handlers = {"hello": self.hello, "installed": self.installed, "prepare": self.prepare, "step": self.step, "queued": self.queued,
                     "losses": self.losses, "memory": self.memory, "stop": lambda request: {}}
         try:
             return handlers[request["do"]](request)
