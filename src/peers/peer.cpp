@@ -25,11 +25,9 @@ constexpr std::size_t kShownAnswer = 120;  // characters of an answer in a messa
 
 // A script of its own for every worker: the program may be replaced while one runs.
 fs::path write_worker(const TemporaryFolder& folder) {
-  const std::optional<std::string_view> text = embedded_file("src/peers/worker.py");
-  ensure(text.has_value(), "the program carries no worker.py");
   const fs::path path = folder.path() / "worker.py";
   std::ofstream file(path, std::ios::binary);
-  file << *text;
+  file << worker_script();
   file.close();
   if (!file) fail("{} cannot be written", path.string());
   return path;
@@ -145,6 +143,14 @@ std::vector<Sample> samples_of(const Json& answer, std::int64_t count, SampleKin
 }
 
 }  // namespace
+
+std::string worker_script() {
+  std::string script;
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.name.starts_with("src/peers/worker/")) script += file.text;
+  }
+  return script;
+}
 
 struct Peer::State {
   State(const PeerName& peer, const PeerOptions& settings)

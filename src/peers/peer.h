@@ -49,6 +49,9 @@ struct PeerMemory {
   std::optional<std::int64_t> peak_bytes, reserved_bytes;  // as the framework tells of its device
 };
 
+// The Python worker as one file, joined from its parts.
+[[nodiscard]] std::string worker_script();
+
 // Whether a peer can run here, or why not and what to install.
 struct PeerAvailability {
   bool available = false;

@@ -59,6 +59,18 @@ struct Display {
   Scope scope = Scope::all;
 };
 
+constexpr Display shown(std::string_view label, std::string_view phrase = "{}",
+                        std::string_view usual = {}) {
+  return {label, phrase, usual, Scope::all};
+}
+constexpr Display of_network(std::string_view label = {}, std::string_view phrase = "{}",
+                             std::string_view usual = {}) {
+  return {label, phrase, usual, Scope::network};
+}
+constexpr Display of_machine(std::string_view label, std::string_view phrase) {
+  return {label, phrase, {}, Scope::machine};
+}
+
 template <typename Record, typename Type>
 struct Field {
   std::string_view name;
@@ -99,100 +111,70 @@ struct Fields<Work> {
   using R = Work;
   static constexpr std::tuple list = {
       Field{"kind", &R::kind, "", "`training`, `inference` or `evaluation`", "",
-            Display{.label = "kind", .usual = "training"}},
-      Field{"model", &R::model, "", "Name of the network", "", Display{.label = "network"}},
+            shown("kind", "{}", "training")},
+      Field{"model", &R::model, "", "Name of the network", "", shown("network")},
       Field{"settings", &R::settings, "", "JSON: options of the network with their values", "",
-            Display{.label = "options"}},
+            shown("options")},
       Field{"image", &R::image, "", "Channels x height x width of a sample", "",
-            Display{.label = "input", .phrase = "inputs of {}", .scope = Scope::network}},
+            of_network("input", "inputs of {}")},
       Field{"classes", &R::classes, "", "Classes that the network tells apart", "",
-            Display{.phrase = "{} classes", .scope = Scope::network}},
+            of_network("", "{} classes")},
       Field{"init", &R::init, "", "How the weights begin: `pytorch` or `he`", "",
-            Display{.label = "initial weights",
-                    .phrase = "{} initial weights",
-                    .usual = "pytorch",
-                    .scope = Scope::network}},
+            of_network("initial weights", "{} initial weights", "pytorch")},
       Field{"weights", &R::weights, "", "The file that the weights begin with, and its hash", "",
-            Display{.phrase = "weights of {}", .scope = Scope::network}},
+            of_network("", "weights of {}")},
       Field{"freeze", &R::freeze, "", "JSON: patterns of the parameters that are not trained", "",
-            Display{.label = "frozen", .phrase = "{} frozen", .scope = Scope::network}},
-      Field{"batch", &R::batch, "samples", "Samples of one iteration", "",
-            Display{.phrase = "batch {}"}},
+            of_network("frozen", "{} frozen")},
+      Field{"batch", &R::batch, "samples", "Samples of one iteration", "", shown("", "batch {}")},
       Field{"full_batch", &R::full_batch, "", "1: the whole data set is one batch", "",
-            Display{.label = "full batch"}},
+            shown("full batch")},
       Field{"precision", &R::precision, "", "`fp32`, `tf32`, `bf16`, `fp16`"},
       Field{"optimizer", &R::optimizer, "", "`sgd`, `adam` or `adamw`; NULL: nothing is trained",
-            "", Display{.scope = Scope::network}},
-      Field{
-          "learning_rate", &R::learning_rate, "", "When training begins", "",
-          Display{.label = "learning rate", .phrase = "learning rate {}", .scope = Scope::network}},
-      Field{"momentum", &R::momentum, "", "Of sgd", "",
-            Display{.phrase = "momentum {}", .scope = Scope::network}},
-      Field{"nesterov", &R::nesterov, "", "1: Nesterov's momentum", "",
-            Display{.scope = Scope::network}},
+            "", of_network()},
+      Field{"learning_rate", &R::learning_rate, "", "When training begins", "",
+            of_network("learning rate", "learning rate {}")},
+      Field{"momentum", &R::momentum, "", "Of sgd", "", of_network("", "momentum {}")},
+      Field{"nesterov", &R::nesterov, "", "1: Nesterov's momentum", "", of_network()},
       Field{"weight_decay", &R::weight_decay, "", "Of the optimizer", "",
-            Display{.label = "weight decay", .phrase = "weight decay {}", .scope = Scope::network}},
-      Field{
-          "label_smoothing", &R::label_smoothing, "", "Of the loss", "",
-          Display{
-              .label = "label smoothing", .phrase = "label smoothing {}", .scope = Scope::network}},
+            of_network("weight decay", "weight decay {}")},
+      Field{"label_smoothing", &R::label_smoothing, "", "Of the loss", "",
+            of_network("label smoothing", "label smoothing {}")},
       Field{"loss_scale", &R::loss_scale, "", "That fp16 begins with, where it was chosen", "",
-            Display{.label = "loss scale", .phrase = "loss scale {}", .scope = Scope::network}},
-      Field{"data", &R::data, "", "Data set, or `synthetic`", "",
-            Display{.phrase = "data: {}", .scope = Scope::network}},
+            of_network("loss scale", "loss scale {}")},
+      Field{"data", &R::data, "", "Data set, or `synthetic`", "", of_network("", "data: {}")},
       Field{"data_samples", &R::data_samples, "samples",
             "That batches are drawn from; 0: one batch lies on the device", "",
-            Display{.label = "samples", .phrase = "{} samples", .scope = Scope::network}},
+            of_network("samples", "{} samples")},
       Field{"test_samples", &R::test_samples, "samples",
             "That accuracies of the test set are made from", "",
-            Display{.label = "test samples", .phrase = "{} test samples", .scope = Scope::network}},
+            of_network("test samples", "{} test samples")},
       Field{"normalisation", &R::normalisation, "",
             "JSON: mean of each channel, then their deviations; empty: pixels / 255", "",
-            Display{.phrase = "normalised by {}", .scope = Scope::network}},
+            of_network("", "normalised by {}")},
       Field{"augment", &R::augment, "",
             "`none`, `flip`: mirrored at random, `crop`: random resized crop and flip", "",
-            Display{.label = "augmentation",
-                    .phrase = "augmentation {}",
-                    .usual = "none",
-                    .scope = Scope::network}},
+            of_network("augmentation", "augmentation {}", "none")},
       Field{"loader", &R::loader, "", "1: each iteration gets its batch through the loader", "",
-            Display{.label = "batches through the loader", .scope = Scope::network}},
+            of_network("batches through the loader")},
       Field{"last_batch", &R::last_batch, "",
             "The last, incomplete batch of an epoch: `smaller`, `drop` or `repeat`", "",
-            Display{.label = "last batch",
-                    .phrase = "last batch: {}",
-                    .usual = "smaller",
-                    .scope = Scope::network}},
+            of_network("last batch", "last batch: {}", "smaller")},
       Field{"epochs", &R::epochs, "",
             "Of a training, asked for; with full batches iterations; 0: one iteration is measured "
             "again and again",
-            "",
-            Display{.label = "epochs asked for", .phrase = "{} epochs", .scope = Scope::network}},
+            "", of_network("epochs asked for", "{} epochs")},
       Field{"first_epoch", &R::first_epoch, "", "Epochs that were done before: a resumed training",
-            "",
-            Display{.label = "resumed after epoch",
-                    .phrase = "resumed after epoch {}",
-                    .scope = Scope::network}},
-      Field{
-          "target_accuracy", &R::target_accuracy, "share", "Training ends when a test reaches it",
-          "",
-          Display{
-              .label = "target accuracy", .phrase = "target accuracy {}", .scope = Scope::network}},
+            "", of_network("resumed after epoch", "resumed after epoch {}")},
+      Field{"target_accuracy", &R::target_accuracy, "share", "Training ends when a test reaches it",
+            "", of_network("target accuracy", "target accuracy {}")},
       Field{"schedule", &R::schedule, "", "Of the learning rate: `constant`, `step` or `cosine`",
-            "", Display{.phrase = "{} schedule", .usual = "constant", .scope = Scope::network}},
+            "", of_network("", "{} schedule", "constant")},
       Field{"schedule_step", &R::schedule_step, "", "Epochs between two drops of schedule `step`",
-            "",
-            Display{.label = "schedule step",
-                    .phrase = "a drop every {} epochs",
-                    .scope = Scope::network}},
-      Field{
-          "schedule_gamma", &R::schedule_gamma, "", "Factor of a drop", "",
-          Display{
-              .label = "schedule factor", .phrase = "by a factor of {}", .scope = Scope::network}},
-      Field{
-          "warmup_epochs", &R::warmup_epochs, "", "In which the learning rate rises", "",
-          Display{
-              .label = "warm-up epochs", .phrase = "{} warm-up epochs", .scope = Scope::network}}};
+            "", of_network("schedule step", "a drop every {} epochs")},
+      Field{"schedule_gamma", &R::schedule_gamma, "", "Factor of a drop", "",
+            of_network("schedule factor", "by a factor of {}")},
+      Field{"warmup_epochs", &R::warmup_epochs, "", "In which the learning rate rises", "",
+            of_network("warm-up epochs", "{} warm-up epochs")}};
 };
 
 template <>
@@ -200,21 +182,19 @@ struct Fields<Executor> {
   using R = Executor;
   static constexpr std::tuple list = {
       Field{"backend", &R::backend, "", "Who computes: `native`, `auto`, `torch-cpu`, …"},
-      Field{"device", &R::device, "", "Where: `cpu`, `cuda:0`", "", Display{.phrase = "on {}"}},
-      Field{"threads", &R::threads, "", "On the host", "",
-            Display{.phrase = "{} threads", .scope = Scope::machine}},
+      Field{"device", &R::device, "", "Where: `cpu`, `cuda:0`", "", shown("", "on {}")},
+      Field{"threads", &R::threads, "", "On the host", "", of_machine("", "{} threads")},
       Field{"workers", &R::workers, "", "Threads of the loader; 0: there is none", "",
-            Display{
-                .label = "loader threads", .phrase = "{} loader threads", .scope = Scope::machine}},
+            of_machine("loader threads", "{} loader threads")},
       Field{"ranks", &R::ranks, "", "Processes that share the work", "",
-            Display{.phrase = "{} ranks", .usual = "1"}},
+            shown("", "{} ranks", "1")},
       Field{"deterministic", &R::deterministic, "",
             "1: only kernels that give the same bits in every run"},
       Field{"recompute", &R::recompute, "",
             "1: outputs of batch norms are computed again instead of being kept"},
       Field{"disabled_passes", &R::disabled_passes, "",
             "JSON: passes of planning that are switched off", "",
-            Display{.label = "passes off", .phrase = "without {}"}},
+            shown("passes off", "without {}")},
       Field{"modes", &R::modes, "", "JSON: how a peer computes: `channels_last`, `compile`"}};
 };
 

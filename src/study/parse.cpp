@@ -5,31 +5,21 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
-#include "base/toml_text.h"
-#include "study/entry.h"
+#include "base/toml_entry.h"
 #include "study/read_part.h"
 #include "study/study.h"
 
 namespace ridgeline::study {
 namespace {
 
-// The tables of a list that [[key]] begins.
-std::vector<const toml::table*> tables_of(const toml::table& document, const std::string& key,
-                                          const std::string& file) {
-  std::vector<const toml::table*> tables;
-  const toml::node* node = document.get(key);
-  if (node == nullptr) return tables;
-  const toml::array* list = node->as_array();
-  if (list == nullptr || !list->is_homogeneous(toml::node_type::table)) {
-    bad_input("{}, line {}: '{}' must be a list of tables, each begun by [[{}]]", file,
-              node->source().begin.line, key, key);
-  }
-  for (const toml::node& item : *list) tables.push_back(item.as_table());
-  return tables;
+// A table of the study's file, whose values may differ by scale.
+TomlEntry entry_of(const toml::table& table, const char* kind, const std::string& file,
+                   Scale scale = Scale::full) {
+  return TomlEntry(table, kind, file, {{"small", "full"}, name_of(scale)});
 }
 
 // The parts that a hypothesis or an exhibit names: all of them where it names none.
-std::vector<std::string> parts_of(Entry& entry, const std::vector<std::string>& ids) {
+std::vector<std::string> parts_of(TomlEntry& entry, const std::vector<std::string>& ids) {
   const std::vector<std::string_view> known(ids.begin(), ids.end());
   std::vector<std::string> parts = entry.texts("parts", [&](const std::string& name) {
     if (std::find(ids.begin(), ids.end(), name) != ids.end()) return;
@@ -40,7 +30,7 @@ std::vector<std::string> parts_of(Entry& entry, const std::vector<std::string>& 
 }
 
 // `word` must be one of them.
-void check_word(const Entry& entry, const char* key, const char* what, const std::string& word,
+void check_word(const TomlEntry& entry, const char* key, const char* what, const std::string& word,
                 const std::vector<Word>& words) {
   std::vector<std::string_view> known;
   for (const Word& each : words) known.push_back(each.name);
@@ -50,7 +40,7 @@ void check_word(const Entry& entry, const char* key, const char* what, const std
                        nearest(word, known) ? "" : ".", joined(known, ", ")));
 }
 
-Hypothesis read_hypothesis(Entry& entry, const std::vector<std::string>& ids) {
+Hypothesis read_hypothesis(TomlEntry& entry, const std::vector<std::string>& ids) {
   Hypothesis hypothesis;
   hypothesis.id = entry.required_text("id");
   hypothesis.statement = entry.required_text("statement");
@@ -64,7 +54,7 @@ Hypothesis read_hypothesis(Entry& entry, const std::vector<std::string>& ids) {
   return hypothesis;
 }
 
-Exhibit read_show(Entry& entry, const std::vector<std::string>& ids) {
+Exhibit read_show(TomlEntry& entry, const std::vector<std::string>& ids) {
   Exhibit exhibit;
   const std::string table = entry.text("table"), figure = entry.text("figure");
   exhibit.title = entry.text("title");
@@ -98,7 +88,7 @@ void check_ids(const std::vector<const toml::table*>& tables, const char* kind,
   }
 }
 
-Definition read_definition(Entry& entry, const std::string& source) {
+Definition read_definition(TomlEntry& entry, const std::string& source) {
   Definition definition;
   definition.name = entry.required_text("name");
   definition.title = entry.required_text("title");
@@ -113,39 +103,33 @@ Definition read_definition(Entry& entry, const std::string& source) {
 }  // namespace
 
 Study parse_study(std::string_view text, const std::string& source) {
-  toml::table document;
-  try {
-    document = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    bad_input("{}, line {}: {}", source, error.source().begin.line,
-              toml_trouble(error.description()));
-  }
+  const toml::table document = parse_toml(text, source);
   Study study;
   study.text = std::string(text);
-  Entry top(document, "study", source, Scale::full);
+  TomlEntry top = entry_of(document, "study", source);
   study.definition = read_definition(top, source);
 
-  const auto parts = tables_of(document, "part", source);
+  const auto parts = toml_tables(document, "part", source);
   if (parts.empty()) bad_input("{}: has no [[part]]: nothing to do", source);
   check_ids(parts, "part", source);
   std::vector<std::string> ids;
   for (const Scale scale : {Scale::small, Scale::full}) {
     ids.clear();
     for (const toml::table* table : parts) {
-      Entry entry(*table, "[[part]]", source, scale);
+      TomlEntry entry = entry_of(*table, "[[part]]", source, scale);
       std::optional<Part> part = read_part(entry, scale);
       ids.push_back(*(*table)["id"].value<std::string>());
       if (part) (scale == Scale::small ? study.small : study.full).push_back(std::move(*part));
     }
   }
-  const auto hypotheses = tables_of(document, "hypothesis", source);
+  const auto hypotheses = toml_tables(document, "hypothesis", source);
   check_ids(hypotheses, "hypothesis", source);
   for (const toml::table* table : hypotheses) {
-    Entry entry(*table, "[[hypothesis]]", source, Scale::full);
+    TomlEntry entry = entry_of(*table, "[[hypothesis]]", source);
     study.definition.hypotheses.push_back(read_hypothesis(entry, ids));
   }
-  for (const toml::table* table : tables_of(document, "show", source)) {
-    Entry entry(*table, "[[show]]", source, Scale::full);
+  for (const toml::table* table : toml_tables(document, "show", source)) {
+    TomlEntry entry = entry_of(*table, "[[show]]", source);
     study.definition.exhibits.push_back(read_show(entry, ids));
   }
   return study;

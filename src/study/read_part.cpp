@@ -98,7 +98,7 @@ OptimizerChoice optimizer_of(const std::string& text) {
   return choice;
 }
 
-PartCommand command_of(Entry& entry) {
+PartCommand command_of(TomlEntry& entry) {
   const std::string name = entry.required_text("command");
   constexpr std::array kCommands = {PartCommand::bench, PartCommand::inference, PartCommand::train,
                                     PartCommand::profile, PartCommand::ceilings};
@@ -113,7 +113,7 @@ PartCommand command_of(Entry& entry) {
 }
 
 // Every model must have every setting, and every setting must be named once.
-void check_settings(const Part& part, const Entry& entry) {
+void check_settings(const Part& part, const TomlEntry& entry) {
   for (const SettingAxis& axis : part.settings) {
     for (const std::string& name : part.models) {
       const ModelInfo& model = find_model(name);
@@ -144,7 +144,7 @@ std::vector<std::string_view> axes_of(const Part& part) {
   return names;
 }
 
-void check_together(const Part& part, const Entry& entry) {
+void check_together(const Part& part, const TomlEntry& entry) {
   if (part.models.empty()) entry.refuse("'models' is missing: which networks?");
   for (const std::string& axis : part.one_at_a_time) {
     const std::vector<std::string_view> axes = axes_of(part);
@@ -187,7 +187,7 @@ void check_together(const Part& part, const Entry& entry) {
 
 // A reader of one value, as a check: what it throws gets the line of the file.
 template <typename Value>
-Entry::Check checking(Value (*read)(const std::string&)) {
+TomlEntry::Check checking(Value (*read)(const std::string&)) {
   return [read](const std::string& text) { (void)read(text); };
 }
 
@@ -199,7 +199,7 @@ std::vector<Value> read_values(const std::vector<std::string>& texts,
   return values;
 }
 
-void read_axes(Part& part, Entry& entry) {
+void read_axes(Part& part, TomlEntry& entry) {
   part.models = entry.texts("models", check_model);
   part.backends = entry.texts("backends", check_backend);
   part.devices = entry.texts("devices", check_device);
@@ -209,7 +209,9 @@ void read_axes(Part& part, Entry& entry) {
     part.batches = read_values(entry.words("batches", checking(batch_of)), batch_of);
   }
   if (part.command != PartCommand::profile) part.samples = entry.wholes("samples", 1);
-  part.settings = entry.settings("settings");
+  for (auto& [name, values] : entry.words_by_name("settings")) {
+    part.settings.push_back({std::move(name), std::move(values)});
+  }
   part.threads = entry.wholes("threads", 1);
   part.one_at_a_time = entry.texts("one_at_a_time");
   if (part.command == PartCommand::inference) return;
@@ -218,7 +220,7 @@ void read_axes(Part& part, Entry& entry) {
 }
 
 // What the command itself takes.
-void read_options(Part& part, Entry& entry) {
+void read_options(Part& part, TomlEntry& entry) {
   part.data = entry.texts("data", check_data_name);
   part.substitute = entry.texts("substitute", check_data_name);
   part.normalize = entry.text("normalize");
@@ -252,7 +254,7 @@ void read_options(Part& part, Entry& entry) {
 
 }  // namespace
 
-std::optional<Part> read_part(Entry& entry, Scale scale) {
+std::optional<Part> read_part(TomlEntry& entry, Scale scale) {
   Part part;
   part.id = entry.required_text("id");
   if (part.id.find_first_of("/ \t\n,") != std::string::npos) {

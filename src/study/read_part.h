@@ -4,11 +4,12 @@
 
 #include <optional>
 
-#include "study/entry.h"
+#include "base/toml_entry.h"
+#include "study/part.h"
 
 namespace ridgeline::study {
 
 // Nothing where the part is not for this scale. Throws bad_input with the line.
-[[nodiscard]] std::optional<Part> read_part(Entry& entry, Scale scale);
+[[nodiscard]] std::optional<Part> read_part(TomlEntry& entry, Scale scale);
 
 }  // namespace ridgeline::study

@@ -94,7 +94,7 @@ TEST(Hardware, MistakesAreToldWithFileLineAndKey) {
                {"line 5", "'fp32_tflops'", "number above 0"});
   expect_parts("[[gpu]]\nname = \"x\"\nmatch = \"x\"\nsource = \"y\"\nmemory_gb = -4\n",
                {"line 5", "'memory_gb'", "number above 0"});
-  expect_parts("[[gpu]]\nname = \"x\"\nmatch = \"x\"\nsource = \"y\"\nunless = \"Laptop\"\n",
+  expect_parts("[[gpu]]\nname = \"x\"\nmatch = \"x\"\nsource = \"y\"\nunless = 3\n",
                {"line 5", "'unless'", "list"});
   expect_parts("gpu = 3\n", {"line 1", "'gpu'", "[[gpu]]"});
   expect_parts("[[cpu]]\nname = \"x\"\nsource = \"y\"\nfma_units = 2\nvector_bits = 256\n",

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/embedded.h"
 #include "base/error.h"
 #include "data/synthetic.h"
 #include "peers/parity.h"
@@ -370,8 +369,7 @@ using SlowPeerAlone = testing::FileTest;
 TEST_F(SlowPeerAlone, WritesAFileForTheStore) {
   const PeerAvailability about = peer_availability(parse_peer("numpy"));
   if (!about.available) GTEST_SKIP() << about.reason;
-  const fs::path script =
-      write("worker.py", std::string(embedded_file("src/peers/worker.py").value()));
+  const fs::path script = write("worker.py", worker_script());
   const fs::path out = folder_ / "out.json";
   const std::string command = fmt::format(
       "{} {} --alone --models mlp,mnist_cnn --peers numpy --batch 8,16 --warmup 2 --iterations 11 "
@@ -402,8 +400,7 @@ TEST_F(SlowPeerAlone, WritesAFileForTheStore) {
 // Steps on a device follow each other unwaited for, as ours do: one wait at the end, and the mean
 // by the device's clock.
 TEST_F(SlowPeerAlone, QueuesStepsOnADevice) {
-  const fs::path script =
-      write("worker.py", std::string(embedded_file("src/peers/worker.py").value()));
+  const fs::path script = write("worker.py", worker_script());
   const fs::path test = write("test.py", R"(
 import worker
 

@@ -1,4 +1,4 @@
-#include "study/entry.h"
+#include "base/toml_entry.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,45 +6,73 @@
 #include "base/suggest.h"
 #include "base/text.h"
 
-namespace ridgeline::study {
+namespace ridgeline {
 namespace {
 
-bool is_scale(std::string_view key) { return key == "small" || key == "full"; }
+// What toml++ says about a text without its closing quote speaks of control characters: the end of
+// the line is one. Other words of it stay as they are.
+std::string trouble(std::string_view description) {
+  const bool in_text = description.find("string") != std::string_view::npos;
+  const bool ends = description.find("control characters") != std::string_view::npos ||
+                    description.find("end-of-file") != std::string_view::npos;
+  if (!in_text || !ends) return std::string(description);
+  return fmt::format("a text has no closing quote, or a control character in it ({})", description);
+}
 
 }  // namespace
 
-void Entry::refuse(const toml::node& where, const std::string& what) const {
+toml::table parse_toml(std::string_view text, const std::string& file) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    bad_input("{}, line {}: {}", file, error.source().begin.line, trouble(error.description()));
+  }
+}
+
+std::vector<const toml::table*> toml_tables(const toml::table& document, const std::string& key,
+                                            const std::string& file) {
+  std::vector<const toml::table*> tables;
+  const toml::node* node = document.get(key);
+  if (node == nullptr) return tables;
+  const toml::array* list = node->as_array();
+  if (list == nullptr || !list->is_homogeneous(toml::node_type::table)) {
+    bad_input("{}, line {}: '{}' must be a list of tables, each begun by [[{}]]", file,
+              node->source().begin.line, key, key);
+  }
+  for (const toml::node& item : *list) tables.push_back(item.as_table());
+  return tables;
+}
+
+void TomlEntry::refuse(const toml::node& where, const std::string& what) const {
   bad_input("{}, line {}: {}: {}", file_, where.source().begin.line, kind_, what);
 }
 
-void Entry::refuse_at(const char* key, const std::string& what) const {
+void TomlEntry::refuse_at(const char* key, const std::string& what) const {
   const toml::node* node = table_.get(key);
   refuse(node != nullptr ? *node : table_, what);
 }
 
-const toml::node* Entry::at_scale(const toml::node& node, const std::string& key,
-                                  bool table_allowed) const {
+const toml::node* TomlEntry::chosen(const toml::node& node, const std::string& key,
+                                    bool table_allowed) const {
   const toml::table* table = node.as_table();
-  if (table == nullptr) return &node;
-  std::size_t scales = 0;
-  for (const auto& [name, value] : *table) scales += is_scale(name.str()) ? 1 : 0;
-  if (scales == 0 && table_allowed) return &node;
-  if (scales != table->size() || scales == 0) {
-    refuse(node,
-           fmt::format("'{}': a value that differs by scale has the keys small and full, and no "
-                       "others",
-                       key));
+  if (table == nullptr || choice_.all.empty()) return &node;
+  std::size_t named = 0;
+  for (const std::string_view name : choice_.all) named += table->contains(name) ? 1 : 0;
+  if (named == 0 && table_allowed) return &node;
+  if (named != table->size() || named == 0) {
+    refuse(node, fmt::format("'{}': a value that differs by scale has the keys {}, and no others",
+                             key, joined(choice_.all, " and ")));
   }
-  return table->get(name_of(scale_));
+  return table->get(choice_.chosen);
 }
 
-const toml::node* Entry::find(const char* key) {
+const toml::node* TomlEntry::find(const char* key, bool table_allowed) {
   asked_.insert(key);
   const toml::node* node = table_.get(key);
-  return node == nullptr ? nullptr : at_scale(*node, key, std::string_view(key) == "settings");
+  return node == nullptr ? nullptr : chosen(*node, key, table_allowed);
 }
 
-std::vector<const toml::node*> Entry::items(const char* key) {
+std::vector<const toml::node*> TomlEntry::items(const char* key) {
   const toml::node* node = find(key);
   if (node == nullptr) return {};
   const toml::array* list = node->as_array();
@@ -55,8 +83,8 @@ std::vector<const toml::node*> Entry::items(const char* key) {
   return all;
 }
 
-void Entry::check_value(const toml::node& node, const std::string& value,
-                        const Check& check) const {
+void TomlEntry::check_value(const toml::node& node, const std::string& value,
+                            const Check& check) const {
   if (!check) return;
   try {
     check(value);
@@ -65,7 +93,7 @@ void Entry::check_value(const toml::node& node, const std::string& value,
   }
 }
 
-std::string Entry::text(const char* key) {
+std::string TomlEntry::text(const char* key) {
   const toml::node* node = find(key);
   if (node == nullptr) return {};
   const std::optional<std::string> value = node->value_exact<std::string>();
@@ -73,14 +101,14 @@ std::string Entry::text(const char* key) {
   return *value;
 }
 
-std::string Entry::required_text(const char* key) {
+std::string TomlEntry::required_text(const char* key) {
   const std::string value = text(key);
   if (value.empty()) refuse_at(key, fmt::format("'{}' is missing or empty", key));
   return value;
 }
 
 template <typename Value, typename Read>
-std::vector<Value> Entry::list(const char* key, const Read& read) {
+std::vector<Value> TomlEntry::list(const char* key, const Read& read) {
   std::vector<Value> values;
   for (const toml::node* node : items(key)) {
     Value value = read(*node);
@@ -92,7 +120,7 @@ std::vector<Value> Entry::list(const char* key, const Read& read) {
   return values;
 }
 
-std::vector<std::string> Entry::texts(const char* key, const Check& check) {
+std::vector<std::string> TomlEntry::texts(const char* key, const Check& check) {
   return list<std::string>(key, [&](const toml::node& node) {
     const std::optional<std::string> value = node.value_exact<std::string>();
     if (!value || value->empty()) refuse(node, fmt::format("'{}' must be a list of texts", key));
@@ -101,7 +129,7 @@ std::vector<std::string> Entry::texts(const char* key, const Check& check) {
   });
 }
 
-std::string Entry::word_at(const toml::node& node, const std::string& key) const {
+std::string TomlEntry::word_at(const toml::node& node, const std::string& key) const {
   if (const auto text = node.value_exact<std::string>(); text && !text->empty()) return *text;
   if (const auto whole = node.value_exact<std::int64_t>()) return fmt::format("{}", *whole);
   if (const auto number = node.value_exact<double>(); number && std::isfinite(*number)) {
@@ -110,7 +138,7 @@ std::string Entry::word_at(const toml::node& node, const std::string& key) const
   refuse(node, fmt::format("'{}' must be a list of texts and numbers", key));
 }
 
-std::vector<std::string> Entry::words(const char* key, const Check& check) {
+std::vector<std::string> TomlEntry::words(const char* key, const Check& check) {
   return list<std::string>(key, [&](const toml::node& node) {
     std::string word = word_at(node, key);
     check_value(node, word, check);
@@ -118,7 +146,7 @@ std::vector<std::string> Entry::words(const char* key, const Check& check) {
   });
 }
 
-std::vector<std::int64_t> Entry::wholes(const char* key, std::int64_t least) {
+std::vector<std::int64_t> TomlEntry::wholes(const char* key, std::int64_t least) {
   return list<std::int64_t>(key, [&](const toml::node& node) {
     const std::optional<std::int64_t> value = node.value_exact<std::int64_t>();
     if (!value || *value < least) {
@@ -128,7 +156,7 @@ std::vector<std::int64_t> Entry::wholes(const char* key, std::int64_t least) {
   });
 }
 
-std::vector<double> Entry::numbers(const char* key) {
+std::vector<double> TomlEntry::numbers(const char* key) {
   return list<double>(key, [&](const toml::node& node) {
     const std::optional<double> value = node.value<double>();
     if (!node.is_number() || !value || !(*value > 0.0) || !std::isfinite(*value)) {
@@ -138,7 +166,7 @@ std::vector<double> Entry::numbers(const char* key) {
   });
 }
 
-std::optional<std::int64_t> Entry::whole(const char* key, std::int64_t least) {
+std::optional<std::int64_t> TomlEntry::whole(const char* key, std::int64_t least) {
   const toml::node* node = find(key);
   if (node == nullptr) return std::nullopt;
   const std::optional<std::int64_t> value = node->value_exact<std::int64_t>();
@@ -148,7 +176,7 @@ std::optional<std::int64_t> Entry::whole(const char* key, std::int64_t least) {
   return value;
 }
 
-std::optional<double> Entry::number(const char* key, bool zero_too) {
+std::optional<double> TomlEntry::number(const char* key, bool zero_too) {
   const toml::node* node = find(key);
   if (node == nullptr) return std::nullopt;
   const std::optional<double> value = node->value<double>();
@@ -160,7 +188,7 @@ std::optional<double> Entry::number(const char* key, bool zero_too) {
   return value;
 }
 
-bool Entry::flag(const char* key) {
+bool TomlEntry::flag(const char* key) {
   const toml::node* node = find(key);
   if (node == nullptr) return false;
   const std::optional<bool> value = node->value_exact<bool>();
@@ -168,30 +196,31 @@ bool Entry::flag(const char* key) {
   return *value;
 }
 
-std::vector<SettingAxis> Entry::settings(const char* key) {
-  const toml::node* node = find(key);
+std::vector<TomlEntry::NamedWords> TomlEntry::words_by_name(const char* key) {
+  const toml::node* node = find(key, true);
   if (node == nullptr) return {};
   const toml::table* table = node->as_table();
   if (table == nullptr) {
     refuse(*node, fmt::format("'{}' must be a table such as {{depth = [1, 2]}}", key));
   }
-  std::vector<SettingAxis> axes;
-  for (const auto& [name, node_of] : *table) {
-    SettingAxis axis{std::string(name.str()), {}};
-    const toml::node* value = at_scale(node_of, axis.name, false);
+  std::vector<NamedWords> all;
+  for (const auto& [key_of, node_of] : *table) {
+    const std::string name(key_of.str());
+    const toml::node* value = chosen(node_of, name, false);
     if (value == nullptr) continue;
+    std::vector<std::string> words;
     if (const toml::array* list = value->as_array()) {
-      if (list->empty()) refuse(*value, fmt::format("'{}': the list is empty", axis.name));
-      for (const toml::node& item : *list) axis.values.push_back(word_at(item, axis.name));
+      if (list->empty()) refuse(*value, fmt::format("'{}': the list is empty", name));
+      for (const toml::node& item : *list) words.push_back(word_at(item, name));
     } else {
-      axis.values.push_back(word_at(*value, axis.name));
+      words.push_back(word_at(*value, name));
     }
-    axes.push_back(std::move(axis));
+    all.emplace_back(name, std::move(words));
   }
-  return axes;
+  return all;
 }
 
-void Entry::finish() const {
+void TomlEntry::finish() const {
   const std::vector<std::string_view> known(asked_.begin(), asked_.end());
   for (const auto& [key, node] : table_) {
     const std::string name(key.str());
@@ -201,4 +230,4 @@ void Entry::finish() const {
   }
 }
 
-}  // namespace ridgeline::study
+}  // namespace ridgeline

@@ -1,7 +1,6 @@
 #pragma once
 
-// One table of a study's file, whose keys must all be asked for. A value may differ by scale:
-// {small = ..., full = ...} stands wherever a value can stand.
+// Reading TOML files by hand-written rules: mistakes are told with file, line and key.
 
 #include <toml++/toml.h>
 
@@ -9,18 +8,35 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "study/part.h"
 
-namespace ridgeline::study {
+namespace ridgeline {
 
-class Entry {
+// Throws bad_input where the text is no TOML.
+[[nodiscard]] toml::table parse_toml(std::string_view text, const std::string& file);
+
+// The tables of a list that [[key]] begins; none where there is no such key.
+[[nodiscard]] std::vector<const toml::table*> toml_tables(const toml::table& document,
+                                                          const std::string& key,
+                                                          const std::string& file);
+
+// A choice that values may depend on: {small = ..., full = ...} stands wherever a value can stand.
+struct TomlChoice {
+  std::vector<std::string_view> all;  // "small", "full"
+  std::string_view chosen;
+};
+
+// One table of a file, whose keys must all be asked for.
+class TomlEntry {
  public:
   // `kind` is what messages call it: "[[part]]".
-  Entry(const toml::table& table, std::string kind, const std::string& file, Scale scale)
-      : table_(table), kind_(std::move(kind)), file_(file), scale_(scale) {}
+  TomlEntry(const toml::table& table, std::string kind, const std::string& file,
+            TomlChoice choice = {})
+      : table_(table), kind_(std::move(kind)), file_(file), choice_(std::move(choice)) {}
 
   [[noreturn]] void refuse(const toml::node& where, const std::string& what) const;
   [[noreturn]] void refuse(const std::string& what) const { refuse(table_, what); }
@@ -43,8 +59,9 @@ class Entry {
   [[nodiscard]] std::optional<std::int64_t> whole(const char* key, std::int64_t least);
   [[nodiscard]] std::optional<double> number(const char* key, bool zero_too);
   [[nodiscard]] bool flag(const char* key);
-  // A table of names and lists: settings = {depth = [1, 2], activation = "relu"}.
-  [[nodiscard]] std::vector<SettingAxis> settings(const char* key);
+  // A table of names and words: settings = {depth = [1, 2], activation = "relu"}.
+  using NamedWords = std::pair<std::string, std::vector<std::string>>;
+  [[nodiscard]] std::vector<NamedWords> words_by_name(const char* key);
 
   // A key that is read elsewhere.
   void allow(const char* key) { asked_.insert(key); }
@@ -52,10 +69,10 @@ class Entry {
   void finish() const;
 
  private:
-  const toml::node* find(const char* key);
-  // The value at this scale; null where it has none.
-  [[nodiscard]] const toml::node* at_scale(const toml::node& node, const std::string& key,
-                                           bool table_allowed) const;
+  const toml::node* find(const char* key, bool table_allowed = false);
+  // The value for what was chosen; null where it has none.
+  [[nodiscard]] const toml::node* chosen(const toml::node& node, const std::string& key,
+                                         bool table_allowed) const;
   [[nodiscard]] std::vector<const toml::node*> items(const char* key);
   // What `read` gives for each item, none of them twice.
   template <typename Value, typename Read>
@@ -66,8 +83,8 @@ class Entry {
   const toml::table& table_;
   std::string kind_;
   const std::string& file_;
-  Scale scale_;
+  TomlChoice choice_;
   std::set<std::string> asked_;
 };
 
-}  // namespace ridgeline::study
+}  // namespace ridgeline
