@@ -37,7 +37,7 @@ MappedFile::MappedFile(std::filesystem::path path) : path_(std::move(path)) {
     bad_input("{}: cannot be read: {}", path_.string(), std::strerror(errno));
   }
   if (S_ISDIR(info.st_mode)) bad_input("{}: is a folder; a file was expected", path_.string());
-  if (!S_ISREG(info.st_mode)) bad_input("{}: is no regular file", path_.string());
+  if (!S_ISREG(info.st_mode)) bad_input("{}: is not a regular file", path_.string());
   size_ = static_cast<std::size_t>(info.st_size);
   if (size_ == 0) return;
   void* memory = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number(), 0);

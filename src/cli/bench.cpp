@@ -2,6 +2,7 @@
 
 #include "lab/bench.h"
 
+#include "backends/registry.h"
 #include "base/error.h"
 #include "cli/bench_output.h"
 #include "cli/command.h"
@@ -9,8 +10,10 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
+#include "cli/tables.h"
 #include "cli/terminal.h"
 #include "lab/outcome.h"
+#include "peers/peer_name.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -39,7 +42,7 @@ int run_as_process(const BenchOptions& options) {
   return 0;
 }
 
-// A study that called wants to know what it does not find in the store.
+// Tells the study that started this process what is not in the store.
 void tell_study(const BenchReport& report) {
   for (const LeftOut& each : report.left_out) {
     const Combination& wanted = each.combination;
@@ -69,13 +72,14 @@ int run_bench_command(const BenchOptions& options) {
                         measured.ending.error));
   }
   if (!report.store_trouble.empty()) {
-    message(fmt::format("ridgeline: the store could not be written: {}\n", report.store_trouble));
+    message(fmt::format("ridgeline: cannot write to the store: {}\n", report.store_trouble));
   }
   if (!report.board_trouble.empty()) {
-    message(fmt::format("warning: TensorBoard does not see all: {}\n", report.board_trouble));
+    message(
+        fmt::format("warning: the TensorBoard files are incomplete: {}\n", report.board_trouble));
   }
   if (terminal.signal() != 0) {
-    message("interrupted: less was measured than was asked for\n");
+    message("interrupted: the results are incomplete\n");
     return 128 + terminal.signal();
   }
   return report.failed() ? 1 : 0;
@@ -89,58 +93,66 @@ void add_bench(Parser& program, Action& action) {
   BenchAxes& axes = request.axes;
   BenchWork& work = request.work;
   Parser* command = program.add_subcommand(
-      "bench", "Measure training steps and inferences over models, backends, batches, ...");
-  const auto list = [&](const char* name, std::string& value, const std::string& meaning) {
-    command->add_option(fmt::format("{} LIST", name), value, meaning);
-  };
-  list("MODEL,--model", axes.models, "Models, see 'ridgeline models'");
-  list("--backend", axes.backends,
-       "Providers, see 'ridgeline backends', auto, or peers such as torch-cpu; auto@cuda:0 for one "
-       "on a device of its own [cpu: native, cuda: auto]");
-  list("--device", axes.devices, "cpu, cuda:0 for the first graphics processor [the backend's]");
-  list("--precision", axes.precisions, "fp32, tf32, bf16, fp16; the cpu computes in fp32");
-  list("--batch", axes.batches, "Samples in a step; full: all of the data");
-  list("--image", axes.images, "Sizes of images: 224, 224x224 or, synthetic, 3x224x224");
-  list("--samples", axes.samples, "Sizes of the data set, with --loader or --batch full");
-  add_work_options(*command, work,
-                   "Every iteration gets its batch through the loader, as in training; without it "
-                   "one batch lies on the device",
-                   "--optimizer LIST");
-  command->add_flag("--inference", work.inference,
-                    "Inference with batch norms folded: latency at batch 1, and other batches");
-  command->add_option("--warmup N", request.warmup, "Iterations before measuring [until steady]");
+      "bench", "Measure the time of training steps or inference, for models, backends and batches");
+  std::vector<std::string> executors = {"auto"};
+  for (const Backend* backend : all_backends()) executors.emplace_back(backend->name);
+  for (const PeerInfo& peer : known_peers()) executors.emplace_back(peer.name);
+  add_model_option(*command, axes.models, "MODEL,--model LIST",
+                   "Models to measure; 'ridgeline models' lists them");
+  add_backend_option(*command, axes.backends, "--backend LIST",
+                     "Backends and peers to measure, such as native,onednn,torch-cpu; 'ridgeline "
+                     "backends' lists them. auto@cuda:0 runs one on another device [default: "
+                     "native on cpu, auto on cuda]")
+      ->values(executors);
+  command->add_option("--device LIST", axes.devices,
+                      "cpu, or cuda:0 for the first GPU [default: the backend's]");
+  command->add_option("--precision LIST", axes.precisions,
+                      "Number formats: fp32, tf32, bf16 or fp16; the CPU supports fp32 only");
+  command->heading(kTrainingHeading);
+  command->add_option("--batch LIST", axes.batches,
+                      "Samples per step; 'full' takes the whole dataset as one batch");
+  command->heading(kDataHeading);
+  command->add_option("--image LIST", axes.images,
+                      "Image sizes: 224, 224x224, or 3x224x224 with synthetic data [default: the "
+                      "model's]");
+  command->add_option("--samples LIST", axes.samples,
+                      "Dataset sizes; needs --loader or --batch full");
+  add_work_options(*command, work, "--optimizer LIST");
+  command->heading(kMeasuringHeading);
+  command->add_option("--warmup N", request.warmup,
+                      "Iterations before measuring [default: until times are steady]");
   command->add_option("--iterations N", request.iterations,
-                      "Measured iterations [until the interval is narrow or time is up]");
-  command->add_option(
-      "--precision-target", request.precision_percent,
-      "The 95% interval is narrow when it reaches no further from the median, percent");
-  command->add_option("--max-seconds", request.max_seconds,
-                      "Time is up for a configuration after so much measuring");
-  command->add_option("--processes", request.processes,
-                      "Repeat all of it in so many processes, one after another");
+                      "Iterations to measure [default: until --precision-target or --max-seconds]");
+  command->add_option("--precision-target PERCENT", request.precision_percent,
+                      "Stop when the 95% interval is within this many percent of the median");
+  command->add_option("--max-seconds SECONDS", request.max_seconds,
+                      "Maximum seconds of measuring per configuration");
+  command->add_option("--processes N", request.processes,
+                      "Repeat everything in N processes, one after another");
   command->add_option("--as-process", options->as_process)->hidden();
-  command->add_option("--telemetry", request.telemetry_hz,
-                      "Readings of sensors in a second; 0: none");
-  command->add_flag("--split,!--no-split", request.split,
-                    "A few iterations with forward, backward and optimizer apart [on]");
-  command->add_option("--peer-timeout", work.peer_seconds,
-                      "Seconds after which a silent peer counts as hung");
-  command->add_flag("--per-step", options->per_step,
-                    "Also print the time of every step of the plan");
-  command->add_option("--tensorboard DIR", request.tensorboard,
-                      "Write event files for TensorBoard into folders in this one, one for each "
-                      "configuration");
+  add_telemetry_option(*command, request.telemetry_hz);
+  command->add_flag("!--no-split", request.split,
+                    "Do not time forward, backward and optimizer separately");
+  command->add_option("--peer-timeout SECONDS", work.peer_seconds,
+                      "Stop a peer that does not answer for this long");
   add_store_options(*command, request.store);
-  add_output_options(*command, options->output, "Write one row for each measured step");
-  command->footer(
-      "Examples:\n"
-      "  ridgeline bench mnist_cnn --batch 512 --backend native,onednn,torch-cpu\n"
-      "  ridgeline bench resnet18,mobilenet_v2 --backend native,auto --batch 16,32 --image 64,224\n"
-      "  ridgeline bench mnist_cnn --batch 512 --warmup 10 --iterations 100 --per-step\n"
-      "  ridgeline bench resnet50 --batch 128 --precision bf16 --backend cuda,cudnn,auto --device "
-      "cuda:0\n"
-      "  ridgeline bench densenet121 --inference --batch 1,64\n"
-      "  ridgeline bench resnet18 --data photos/ --loader --workers 2 --image 64");
+  add_output_options(*command, options->output, "Write one row per measured iteration");
+  add_table_options(*command, bench_columns());
+  command->add_flag("--per-step", options->per_step, "Also show the time of each step of the plan");
+  command->add_option("--tensorboard DIR", request.tensorboard,
+                      "Write TensorBoard event files into DIR, in one folder per configuration");
+  command->notes(
+      "LIST is one value or several with commas between them. Every combination is a "
+      "configuration and becomes one run in the store. Configurations take turns in random order, "
+      "so that all of them meet the same disturbances.");
+  command->examples(
+      {"ridgeline bench mnist_cnn --batch 512 --backend native,onednn,torch-cpu",
+       "ridgeline bench resnet18,mobilenet_v2 --backend native,auto --batch 16,32 --image 64,224",
+       "ridgeline bench mnist_cnn --batch 512 --warmup 10 --iterations 100 --per-step",
+       "ridgeline bench resnet50 --batch 128 --precision bf16 --backend cuda,cudnn,auto --device "
+       "cuda:0",
+       "ridgeline bench densenet121 --inference --batch 1,64",
+       "ridgeline bench resnet18 --data photos/ --loader --workers 2 --image 64"});
   command->callback(
       [options, &action] { action = [options] { return run_bench_command(*options); }; });
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/store_figures.h"
+#include "cli/tables.h"
 #include "measure/memory_ledger.h"
 #include "store/identity_fields.h"
 
@@ -44,7 +45,7 @@ std::string row_name(const Measured& measured) {
                      work.precision, executor_text(measured.subject.executor));
 }
 
-// A column that some rows need: shown where values differ, or where there is more than the usual.
+// A column of what was measured; one that is not shown always is shown where rows differ in it.
 struct Column {
   std::string title;
   char alignment;
@@ -139,6 +140,19 @@ std::string table_text(const std::vector<Row>& rows) {
     return seconds ? ms(*seconds) : std::string("n/a");
   };
   TextTable table(header, alignment);
+  // What every row has in common says little.
+  std::vector<std::string> order = {"backend", "median ms", "95% interval", "samples/s",
+                                    "vs first"};
+  for (const Column* each : columns) {
+    std::set<std::string> values;
+    for (const Row& row : rows) values.insert(each->cell(row.measured->subject));
+    if (values.size() > 1) order.insert(order.begin(), each->title);
+  }
+  for (const char* title : {"model", "batch", "findings", "memory", "queued ms", "image",
+                            "precision", "GFLOP/s", "p99", "data wait", "samples"}) {
+    order.emplace_back(title);
+  }
+  table.important(order);
   for (const Row& row : rows) {
     const MeasuredSummary& summary = row.summary;
     std::vector<std::string> cells;
@@ -175,13 +189,14 @@ std::string table_text(const std::vector<Row>& rows) {
     cells.push_back(finding_names(findings_of(*row.measured, summary)));
     table.add_row(std::move(cells));
   }
-  return table.text();
+  return shown_main(table);
 }
 
 std::string before_text(const std::vector<Row>& rows) {
-  TextTable table({"before measuring", "setup", "autotune", "first iteration", "warm-up", "ended",
-                   "measuring ended"},
+  TextTable table({"before measuring", "setup", "autotune", "first iteration", "warm-up",
+                   "warm-up ended", "measuring ended"},
                   "lrrrrll");
+  table.important({"before measuring", "warm-up", "measuring ended", "setup"});
   for (const Row& row : rows) {
     const Preparation& preparation = row.measured->preparation;
     table.add_row(
@@ -192,7 +207,7 @@ std::string before_text(const std::vector<Row>& rows) {
                      duration_text(row.summary.warmup_seconds)),
          row.measured->ending.warmup, text_of(row.measured->ending.reason)});
   }
-  return table.text();
+  return shown(table);
 }
 
 std::string per_step_text(const Measured& measured) {
@@ -200,10 +215,10 @@ std::string per_step_text(const Measured& measured) {
   for (const StepTime& step : measured.ending.details.steps) total += step.seconds;
   std::string sum = fmt::format("sum {}", duration_text(total));
   if (const auto share = number_of(measured, "step_sum_share")) {
-    sum += fmt::format(", {:.1f}% of whole iterations in the same minute", 100.0 * *share);
+    sum += fmt::format(", {:.1f}% of a whole iteration", 100.0 * *share);
   }
-  return fmt::format("\nsteps of {} (in place; {})\n{}", row_name(measured), sum,
-                     steps_table(measured.ending.details.steps, total));
+  return fitted(fmt::format("\nsteps of the plan of {} ({})\n", row_name(measured), sum)) +
+         steps_table(measured.ending.details.steps, total);
 }
 
 std::string findings_text(const std::vector<Row>& rows) {
@@ -217,7 +232,7 @@ std::string findings_text(const std::vector<Row>& rows) {
   return text;
 }
 
-// The ledger is in the store; a part of it that nobody is known to own is told here.
+// The memory ledger is in the store; a large part of unknown origin is told here.
 std::string unowned_text(const Measured& measured) {
   constexpr double kMatters = 0.05;
   const std::vector<MemoryEntry>& memory = measured.ending.details.memory;
@@ -226,8 +241,8 @@ std::string unowned_text(const Measured& measured) {
   if (!total || !rest) return {};
   const double share = static_cast<double>(*rest) / static_cast<double>(*total);
   if (std::abs(share) <= kMatters) return {};
-  return fmt::format("memory: {}: nobody is known to own {} of {} ({:.1f}%)\n", row_name(measured),
-                     bytes_text(*rest), bytes_text(*total), 100.0 * share);
+  return fmt::format("memory: {}: the origin of {} of {} ({:.1f}%) is unknown\n",
+                     row_name(measured), bytes_text(*rest), bytes_text(*total), 100.0 * share);
 }
 
 std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) {
@@ -235,10 +250,9 @@ std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) 
   for (const Row& row : rows) {
     text += unowned_text(*row.measured);
     const std::string providers = note_of(*row.measured, "providers");
-    // One provider alone has all of it.
+    // One backend alone has all of it.
     if (providers.find(',') != std::string::npos) {
-      text +=
-          fmt::format("providers' shares of time: {}: {}\n", row_name(*row.measured), providers);
+      text += fmt::format("time by backend: {}: {}\n", row_name(*row.measured), providers);
     }
     const std::string parity = note_of(*row.measured, "parity");
     if (!parity.empty()) {
@@ -246,7 +260,7 @@ std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) 
                           note_of(*row.measured, "peer_version"));
     }
     if (const auto runtime = number_of(*row.measured, "runtime_memory_bytes")) {
-      text += fmt::format("beside our memory, the driver, its libraries and others hold {} on {}\n",
+      text += fmt::format("the driver, its libraries and other programs use another {} on {}\n",
                           bytes_text(static_cast<std::int64_t>(*runtime)),
                           row.measured->subject.executor.device);
     }
@@ -256,10 +270,10 @@ std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) 
   if (report.telemetry_share || report.recording_share) {
     text += "overhead:";
     if (report.telemetry_share) {
-      text += fmt::format(" telemetry {:.2f}% of one core", 100.0 * *report.telemetry_share);
+      text += fmt::format(" telemetry takes {:.2f}% of one core", 100.0 * *report.telemetry_share);
     }
     if (report.recording_share) {
-      text += fmt::format("{} recording {:.2f}% of the time, between iterations",
+      text += fmt::format("{} writing to the store {:.2f}% of the time, between iterations",
                           report.telemetry_share ? "," : "", 100.0 * *report.recording_share);
     }
     text += '\n';
@@ -277,7 +291,7 @@ std::string left_out_text(const BenchReport& report) {
     if (measured.ending.status == RunStatus::failed) {
       text += fmt::format("failed: {}: {}\n", row_name(measured), measured.ending.error);
     } else if (!has_samples(measured)) {
-      text += fmt::format("not measured: {}: interrupted before\n", row_name(measured));
+      text += fmt::format("not measured: {}: interrupted before its turn\n", row_name(measured));
     }
   }
   return text;
@@ -286,7 +300,7 @@ std::string left_out_text(const BenchReport& report) {
 std::string header_text(const std::vector<Row>& rows, const BenchReport& report) {
   const Work& work = rows[0].measured->subject.work;
   const Executor& executor = rows[0].measured->subject.executor;
-  std::string text = work.kind == "inference" ? "inference, batch norms folded" : "training step";
+  std::string text = work.kind == "inference" ? "inference, batch norms folded" : "training steps";
   text += work.loader ? ", batches through the loader" : ", one batch on the device";
   if (!work.optimizer.empty()) text += ", " + optimizer_text(work);
   text += fmt::format(", {} thread{}", executor.threads, executor.threads == 1 ? "" : "s");
@@ -299,6 +313,17 @@ std::string header_text(const std::vector<Row>& rows, const BenchReport& report)
 std::string executor_text(const Executor& executor) {
   const std::string options = options_text(executor);
   return options.empty() ? executor.backend : fmt::format("{} ({})", executor.backend, options);
+}
+
+std::vector<std::string> bench_columns() {
+  std::vector<std::string> titles;
+  for (const Column& column : subject_columns()) titles.push_back(column.title);
+  for (const char* title :
+       {"median ms", "95% interval", "p90", "p99", "queued ms", "samples/s", "vs first", "GFLOP/s",
+        "data wait", "upload", "fwd/bwd/opt ms", "memory", "J/sample", "samples", "findings"}) {
+    titles.emplace_back(title);
+  }
+  return titles;
 }
 
 std::optional<double> number_of(const Measured& measured, const char* name) {
@@ -325,11 +350,11 @@ std::string bench_text(const BenchReport& report, bool per_step) {
   }
   std::string text;
   if (!rows.empty()) {
-    text = header_text(rows, report) + table_text(rows) + '\n' + before_text(rows);
+    text = fitted(header_text(rows, report)) + table_text(rows) + '\n' + before_text(rows);
   }
   for (const std::string& part :
        {findings_text(rows), notes_text(report, rows), left_out_text(report)}) {
-    if (!part.empty()) text += '\n' + part;
+    if (!part.empty()) text += '\n' + fitted(part);
   }
   if (per_step) {
     for (const Row& row : rows) {

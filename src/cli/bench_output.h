@@ -16,6 +16,8 @@ namespace ridgeline::cli {
 
 // "torch-cpu (channels_last)"
 [[nodiscard]] std::string executor_text(const Executor& executor);
+// The titles that the table of results may have.
+[[nodiscard]] std::vector<std::string> bench_columns();
 // Of the run's numbers; nothing: it has none of that name.
 [[nodiscard]] std::optional<double> number_of(const Measured& measured, const char* name);
 // What the device must hold for it: planned where we plan, measured of peers; nothing: unknown.

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
+#include "cli/tables.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -49,10 +50,14 @@ std::string ceiling_value_text(double value, const std::string& unit) {
   return fmt::format("{} {}{}", digits(value / prefix.factor), prefix.name, unit);
 }
 
+std::vector<std::string> ceiling_columns() {
+  return {"device", "kind",   "of",      "path", "scope",      "size",
+          "median", "spread", "highest", "MHz",  "data sheet", "share"};
+}
+
 std::string ceilings_text(std::span<const Ceiling> ceilings) {
-  TextTable table({"device", "kind", "of", "path", "scope", "size", "median", "spread", "highest",
-                   "MHz", "data sheet", "share"},
-                  "lllllrrrrrrr");
+  TextTable table(ceiling_columns(), "lllllrrrrrrr");
+  table.important({"kind", "of", "path", "scope", "median", "highest", "share", "device"});
   for (const Ceiling& ceiling : ceilings) {
     table.add_row(
         {ceiling.device, ceiling.kind, ceiling.subject, ceiling.path, ceiling.scope,
@@ -64,7 +69,7 @@ std::string ceilings_text(std::span<const Ceiling> ceilings) {
          ceiling.datasheet ? fmt::format("{:.1f}%", 100.0 * ceiling.value / *ceiling.datasheet)
                            : "n/a"});
   }
-  return table.text();
+  return shown_main(table);
 }
 
 Json ceilings_json(std::span<const Ceiling> ceilings) {

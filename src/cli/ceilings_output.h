@@ -10,6 +10,9 @@
 
 namespace ridgeline::cli {
 
+// The titles of the table.
+[[nodiscard]] std::vector<std::string> ceiling_columns();
+
 // "123.4 GFLOP/s", "98.7 GB/s", "2.31 µs"
 [[nodiscard]] std::string ceiling_value_text(double value, const std::string& unit);
 [[nodiscard]] std::string ceilings_text(std::span<const Ceiling> ceilings);

@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/tables.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -45,7 +46,7 @@ std::string confusion_text(const ConfusionMatrix& matrix, std::span<const std::s
     row.push_back(percent_or_na(matrix.recall(label)));
     table.add_row(std::move(row));
   }
-  return table.text();
+  return table.text();  // a part of a matrix is of no use
 }
 
 Json confusion_json(const ConfusionMatrix& matrix, std::span<const std::string> names) {
@@ -64,7 +65,7 @@ Json confusion_json(const ConfusionMatrix& matrix, std::span<const std::string> 
 }
 
 std::string per_class_text(const ConfusionMatrix& matrix, std::span<const std::string> names) {
-  TextTable table({"class", "samples", "precision", "recall", "most often taken for"}, "lrrrl");
+  TextTable table({"class", "samples", "precision", "recall", "most often confused with"}, "lrrrl");
   for (std::int64_t label = 0; label < matrix.classes(); ++label) {
     if (matrix.support(label) == 0 && matrix.predicted(label) == 0) continue;
     std::int64_t worst = -1;
@@ -78,7 +79,7 @@ std::string per_class_text(const ConfusionMatrix& matrix, std::span<const std::s
          worst < 0 ? std::string()
                    : fmt::format("{} ({})", label_text(names, worst), matrix.count(label, worst))});
   }
-  return table.text();
+  return shown(table);
 }
 
 }  // namespace ridgeline::cli

@@ -4,6 +4,7 @@
 // is to be done in `action`, which gives the exit code.
 
 #include <functional>
+#include <string>
 
 namespace ridgeline::cli {
 
@@ -11,7 +12,7 @@ class Parser;
 
 using Action = std::function<int()>;
 
-// A command of commands alone prints its help.
+// A command that only has subcommands prints its help.
 void help_without_subcommand(Parser& command, Action& action);
 
 void add_train(Parser& program, Action& action);
@@ -31,5 +32,10 @@ void add_roofline(Parser& program, Action& action);
 void add_store(Parser& program, Action& action);
 void add_study(Parser& program, Action& action);
 void add_report(Parser& program, Action& action);
+// help, version, completion.
+void add_help(Parser& program, Action& action);
+
+// "ridgeline 0.1.0 (a04368e)"
+[[nodiscard]] std::string version_text();
 
 }  // namespace ridgeline::cli

@@ -7,8 +7,10 @@
 #include "cli/command.h"
 #include "cli/compare_output.h"
 #include "cli/difference_output.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
+#include "cli/tables.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -37,7 +39,7 @@ std::vector<RunComparison> compare_call(const Store& store, const CompareOptions
   std::vector<RunComparison> comparisons;
   for (const RunRecord& run : runs_of_call(store, options.call)) {
     if (!judge.has_times(run)) {
-      message(fmt::format("run {} has no measured iterations and is left out\n", run.id));
+      message(fmt::format("run {} is left out: it has no measured iterations\n", run.id));
       continue;
     }
     const auto first = std::find_if(firsts.begin(), firsts.end(),
@@ -49,13 +51,13 @@ std::vector<RunComparison> compare_call(const Store& store, const CompareOptions
     }
   }
   if (comparisons.empty())
-    bad_input("--all {}: no two runs of the call did the same work", options.call);
+    bad_input("--all {}: the call has no two runs of the same work", options.call);
   return comparisons;
 }
 
 int run_all(const Store& store, const CompareOptions& options) {
   if (!options.runs.empty())
-    bad_input("--all compares the runs of one call; name no runs beside it");
+    bad_input("--all compares the runs of one call; do not name other runs");
   const std::vector<RunComparison> comparisons = compare_call(store, options);
   print(options.json ? comparisons_json(comparisons, options.verdict)
                      : comparisons_text(comparisons, options.verdict));
@@ -68,14 +70,14 @@ int run_all(const Store& store, const CompareOptions& options) {
 }
 
 int run_ops(const CompareOptions& options) {
-  if (!options.call.empty()) bad_input("--ops compares two runs; leave --all out");
+  if (!options.call.empty()) bad_input("--ops compares two runs; it cannot be combined with --all");
   if (options.runs.size() != 2) {
-    bad_input("compare --ops needs two runs, A and B; {} given", options.runs.size());
+    bad_input("--ops needs two runs, A and B; {} given", options.runs.size());
   }
   const DifferenceOptions wanted = difference_options(options.difference, options.force);
   const Store store = Store::open_existing(options.store);
   const RunRecord a = find_run(store, options.runs[0]), b = find_run(store, options.runs[1]);
-  if (a.id == b.id) bad_input("both names mean run {}; name two runs", a.id);
+  if (a.id == b.id) bad_input("A and B are both run {}; name two different runs", a.id);
   const StepDifference difference =
       step_difference(difference_side(store, a), difference_side(store, b), wanted);
   print(options.json ? json_document(difference_json(difference)) : difference_text(difference));
@@ -86,10 +88,10 @@ int run_compare(const CompareOptions& options) {
   if (options.ops) return run_ops(options);
   const VerdictOptions& verdict = options.verdict;
   if (!(verdict.margin > 0.0 && verdict.margin < 1.0)) {
-    bad_input("--margin {}: must lie above 0 and below 1; 0.02 is 2%", verdict.margin);
+    bad_input("--margin {}: must be above 0 and below 1; 0.02 is 2%", verdict.margin);
   }
   if (!(verdict.alpha > 0.0 && verdict.alpha < 0.5)) {
-    bad_input("--alpha {}: must lie above 0 and below 0.5; 0.01 gives a 99% interval",
+    bad_input("--alpha {}: must be above 0 and below 0.5; 0.01 gives a 99% interval",
               verdict.alpha);
   }
   if (options.call.empty() && options.runs.size() != 2) {
@@ -109,36 +111,40 @@ int run_compare(const CompareOptions& options) {
 void add_compare(Parser& program, Action& action) {
   auto options = std::make_shared<CompareOptions>();
   Parser* command =
-      program.add_subcommand("compare", "Two stored runs: is B faster than A, and why");
-  command->add_option("run", options->runs,
-                      "A and B: a number, first letters of a uuid, 'last', 'last~1', or conditions "
-                      "for the newest that fits, 'backend=native,label=before'");
-  command->add_option("--all", options->call,
-                      "Instead: each run of one call ('last', or first letters of its uuid) "
-                      "against the first of the same work");
-  command->add_option("--store", options->store, "The store to read");
-  Option* margin = command->add_option("--margin", options->verdict.margin,
-                                       "Differences up to this share do not matter");
-  Option* alpha =
-      command->add_option("--alpha", options->verdict.alpha,
-                          "The interval misses the true ratio in this share of comparisons");
-  Option* ops = command->add_flag(
-      "--ops", options->ops,
-      "Instead of a verdict: where the difference lies, op by op, from the times of single steps");
+      program.add_subcommand("compare", "Compare two stored runs: is B faster than A, and why");
+  command->heading("Runs");
+  command->add_option("RUN", options->runs,
+                      "The runs A and B. Each is a run number, the first letters of a uuid, "
+                      "'last', 'last~1' (the one before), or conditions such as "
+                      "backend=native,label=before (the newest match)");
+  command->add_option("--all CALL", options->call,
+                      "Compare every run of one call with the first run of the same work; CALL is "
+                      "'last' or the first letters of the call's uuid");
+  command->add_flag("--force", options->force,
+                    "Compare runs of different work too, marked as such");
+  command->heading("Comparison");
+  Option* margin = command->add_option("--margin SHARE", options->verdict.margin,
+                                       "Treat smaller differences as 'same'; 0.02 is 2%");
+  Option* alpha = command->add_option("--alpha NUMBER", options->verdict.alpha,
+                                      "Significance level; 0.01 gives a 99% interval");
+  Option* ops =
+      command->add_flag("--ops", options->ops,
+                        "Show the difference op by op instead of a verdict, from the times of "
+                        "single steps");
   add_difference_options(*command, options->difference, ops);
   for (Option* option : {margin, alpha}) option->excludes(ops);
-  command->add_flag("--force", options->force, "Compare unlike work too, marked as such");
-  command->add_flag("--json", options->json, "One JSON document on standard output");
-  command->footer(
-      "same: the whole interval lies within the margin. faster, slower: the interval excludes 1\n"
-      "and the ratio is beyond the margin. undecided: neither.\n"
-      "Exit code: 0 same or faster, 3 slower, 4 undecided; 2 bad use or unlike work.\n"
-      "Examples:\n"
-      "  ridgeline compare last~1 last\n"
-      "  ridgeline compare backend=onednn backend=native --margin 0.05\n"
-      "  ridgeline compare label=before label=after --json\n"
-      "  ridgeline compare --all last\n"
-      "  ridgeline compare --ops device=cpu device=cuda:0 --by op --top 10");
+  add_store_option(*command, options->store);
+  add_json_option(*command, options->json);
+  add_table_options(*command, compare_columns());
+  command->notes(
+      "Verdicts. same: the whole interval is within the margin. faster or slower: the interval "
+      "does not contain 1, and the ratio is beyond the margin. undecided: neither.\n"
+      "Exit code: 0 same or faster, 3 slower, 4 undecided, 2 bad usage or different work.");
+  command->examples({"ridgeline compare last~1 last",
+                     "ridgeline compare backend=onednn backend=native --margin 0.05",
+                     "ridgeline compare label=before label=after --json",
+                     "ridgeline compare --all last",
+                     "ridgeline compare --ops device=cpu device=cuda:0 --by op --top 10"});
   command->callback([options, &action] { action = [options] { return run_compare(*options); }; });
 }
 

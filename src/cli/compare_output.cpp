@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
+#include "cli/tables.h"
 #include "store/field_json.h"
 #include "store/identity_fields.h"
 
@@ -16,8 +17,13 @@ using Json = nlohmann::ordered_json;
 
 std::string percent(double ratio) { return fmt::format("{:+.2f}%", 100.0 * (ratio - 1.0)); }
 
+// "0.8184"; with few samples an end of the interval may be of any size.
+std::string ratio_text(double ratio) {
+  return ratio < 1000.0 ? fmt::format("{:.4f}", ratio) : fmt::format("{:.3g}", ratio);
+}
+
 std::string interval_text(const Comparison& result) {
-  return fmt::format("{:.4f} to {:.4f}", result.low, result.high);
+  return fmt::format("{} to {}", ratio_text(result.low), ratio_text(result.high));
 }
 
 // What tells the work from that of the others.
@@ -34,9 +40,10 @@ std::string work_among(const std::vector<RunComparison>& others, const RunRecord
 }
 
 std::string runs_text(const RunComparison& comparison) {
-  TextTable table({"", "run", "executor", comparison.pair.per_sample ? "median a sample" : "median",
-                   "samples", "units", "label"},
-                  "lllrrrl");
+  TextTable table(
+      {"", "run", "executor", comparison.pair.per_sample ? "median per sample" : "median",
+       "samples", "units", "label"},
+      "lllrrrl");
   const Comparison& result = comparison.pair.result;
   const auto add = [&](const char* name, const RunRecord& run, double median, std::int64_t samples,
                        std::int64_t units) {
@@ -45,7 +52,7 @@ std::string runs_text(const RunComparison& comparison) {
   };
   add("A", comparison.a, result.median_a, result.samples_a, result.units_a);
   add("B", comparison.b, result.median_b, result.samples_b, result.units_b);
-  return table.text();
+  return shown(table);
 }
 
 std::string noise_text(const RunComparison& comparison) {
@@ -54,12 +61,12 @@ std::string noise_text(const RunComparison& comparison) {
     return value ? fmt::format("{:.2f}%", 100.0 * *value) : std::string("n/a");
   };
   std::string text = fmt::format(
-      "uncertainty of the ratio (standard deviations): {:.2f}% within the runs{}, {} beyond "
-      "that from process to process",
+      "uncertainty of the ratio (standard deviation): {:.2f}% within the runs{}, {} between "
+      "processes",
       100.0 * result.within, result.paired ? " (turns paired)" : "",
       deviation(result.between_processes));
   if (comparison.pair.floor) {
-    text += fmt::format(", {} from run to run ({} repetitions)", deviation(result.between_runs),
+    text += fmt::format(", {} between runs ({} repetitions)", deviation(result.between_runs),
                         comparison.pair.floor->runs);
   }
   return text + '\n';
@@ -155,36 +162,42 @@ Json json_of(const RunComparison& comparison, const VerdictOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> compare_columns() {
+  return {"work", "A", "B", "verdict", "ratio B/A", "interval"};
+}
+
 std::string comparison_text(const RunComparison& comparison, const VerdictOptions& options) {
   const Comparison& result = comparison.pair.result;
   const std::string around = result.ranges
                                  ? "range of the samples"
                                  : fmt::format("{:.4g}% interval", 100.0 * (1.0 - options.alpha));
   std::string text =
-      fmt::format("{}\nratio B/A {:.4f}, {} {}\n{}\n\n", verdict_text(comparison.pair),
-                  result.ratio, around, interval_text(result), result.reason);
-  if (comparison.work.empty()) text += work_text(comparison.a) + '\n';
+      fitted(fmt::format("{}\nratio B/A {:.4f}, {} {}\n{}\n\n", verdict_text(comparison.pair),
+                         result.ratio, around, interval_text(result), result.reason));
+  if (comparison.work.empty()) text += fitted(work_text(comparison.a) + '\n');
   text += runs_text(comparison);
-  if (!result.ranges) text += noise_text(comparison);
+  if (!result.ranges) text += fitted(noise_text(comparison));
   if (result.paired) {
-    text += fmt::format(
-        "the ratio is that of turns compared one by one; that of the medians is {:.4f}\n",
-        result.median_b / result.median_a);
+    text += fmt::format("the ratio compares turn by turn; the ratio of the medians is {:.4f}\n",
+                        result.median_b / result.median_a);
   }
-  for (const std::string& warning : comparison.warnings) text += "warning: " + warning + '\n';
+  for (const std::string& warning : comparison.warnings) {
+    text += fitted("warning: " + warning + '\n');
+  }
   if (!comparison.executor.empty()) {
-    text += "\nthe executors differ: " + differences_text(comparison.executor) + '\n';
+    text +=
+        fitted("\ndifferences between A and B: " + differences_text(comparison.executor) + '\n');
   }
-  text += "\nwhy: factors of the ratio (above 1: B loses time), their product is ";
+  text += "\nwhy: factors of the ratio (above 1: B loses time); their product is ";
   text += fmt::format("{:.4f}\n", comparison.gap.ratio);
-  TextTable table({"factor", "B/A", "from"}, "lrl");
+  TextTable table({"factor", "B/A", "evidence"}, "lrl");
   for (const GapFactor& factor : comparison.gap.factors) {
     table.add_row({factor.name, fmt::format("{:.4f}", factor.factor), factor.evidence});
   }
-  text += table.text();
+  text += shown(table);
   const std::string findings =
       findings_text("A", comparison.findings_a) + findings_text("B", comparison.findings_b);
-  if (!findings.empty()) text += "\nfindings of the runs\n" + findings;
+  if (!findings.empty()) text += "\nfindings of the runs\n" + fitted(findings);
   return text;
 }
 
@@ -195,8 +208,9 @@ std::string comparison_json(const RunComparison& comparison, const VerdictOption
 std::string comparisons_text(const std::vector<RunComparison>& comparisons,
                              const VerdictOptions& options) {
   TextTable table({"work", "A", "B", "verdict", "ratio B/A",
-                   fmt::format("{:.4g}% interval", 100.0 * (1.0 - options.alpha))},
+                   fmt::format("interval ({:.4g}%)", 100.0 * (1.0 - options.alpha))},
                   "llllrr");
+  table.important({"B", "verdict", "ratio B/A", "A", "work"});
   for (const RunComparison& comparison : comparisons) {
     const auto name = [](const RunRecord& run) {
       return fmt::format("{}: {}", run.id, executor_text(run));
@@ -207,7 +221,7 @@ std::string comparisons_text(const std::vector<RunComparison>& comparisons,
                    interval_text(comparison.pair.result) +
                        (comparison.pair.result.ranges ? " (range of few samples)" : "")});
   }
-  return table.text();
+  return shown_main(table);
 }
 
 std::string comparisons_json(const std::vector<RunComparison>& comparisons,

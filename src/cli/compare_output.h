@@ -9,6 +9,9 @@
 
 namespace ridgeline::cli {
 
+// The titles of the table of --all.
+[[nodiscard]] std::vector<std::string> compare_columns();
+
 [[nodiscard]] std::string comparison_text(const RunComparison& comparison,
                                           const VerdictOptions& options);
 [[nodiscard]] std::string comparison_json(const RunComparison& comparison,

@@ -1,4 +1,4 @@
-// ridgeline data: lists, fetches, checks and packs datasets.
+// ridgeline data: lists, downloads, checks and packs datasets.
 
 #include <cstdlib>
 #include <map>
@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/progress.h"
+#include "cli/tables.h"
 #include "data/catalog.h"
 #include "data/check.h"
 #include "data/pack.h"
@@ -24,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+const std::vector<std::string> kColumns = {"name", "description", "location", "published at"};
 
 struct DataOptions {
   std::string path, out, size, from, into;
@@ -50,7 +53,8 @@ std::string base_of(std::string_view name) {
 
 int run_list(const DataOptions& options) {
   Json list = Json::array();
-  TextTable table({"name", "what", "here", "published at"}, "llll");
+  TextTable table(kColumns, "llll");
+  table.important({"name", "location", "description"});
   for (const KnownDataset& known : known_datasets()) {
     const bool made = known.name == "synthetic";
     const std::string place = made ? "" : place_of(known.name), base = base_of(known.name);
@@ -59,14 +63,15 @@ int run_list(const DataOptions& options) {
                     {"path", text_or_null(place)},
                     {"published_at", text_or_null(base)}});
     table.add_row({std::string(known.name), std::string(known.description),
-                   made ? "made" : (place.empty() ? "no" : place), base});
+                   made ? "generated" : (place.empty() ? "not here" : place), base});
   }
   if (options.json) {
     print(json_document(Json{{"datasets", std::move(list)}}));
   } else {
-    print(table.text() +
-          "\n'ridgeline data get NAME' fetches one. Folders with images, IDX or CIFAR "
-          "files, .csv files and packs are named by their path.\n");
+    print(
+        shown_main(table) +
+        fitted("\n'ridgeline data get NAME' downloads a dataset. --data also accepts the path of a "
+               "folder of images, of IDX or of CIFAR files, of a .csv file or of a pack.\n"));
   }
   return 0;
 }
@@ -84,7 +89,7 @@ int run_get(const DataOptions& options) {
       get_dataset(options.path, {.folder = data_folder(options), .base = options.from},
                   [&](std::string_view file, std::int64_t done, std::int64_t total) {
                     if (file != current) current = file;
-                    bar.show(done, std::max(done, total), current.c_str());
+                    bar.show(done, total, current.c_str());
                   });
   bar.clear();
   if (options.json) {
@@ -107,14 +112,14 @@ void print_check(const DataOptions& options, const DataCheck& check) {
     const auto fewer = [](const ClassCount& a, const ClassCount& b) { return a.train < b.train; };
     const auto [least, most] =
         std::minmax_element(check.classes.begin(), check.classes.end(), fewer);
-    text += fmt::format("balance   from {} ('{}') to {} ('{}') training images a class\n",
+    text += fmt::format("balance   from {} ('{}') to {} ('{}') training images per class\n",
                         least->train, least->name, most->train, most->name);
   }
   if (check.problems.empty()) {
     print(text + "no problems\n");
     return;
   }
-  TextTable table({"problem", "where", "what"}, "lll");
+  TextTable table({"problem", "where", "details"}, "lll");
   std::map<std::string, int> kinds;
   for (const DataProblem& problem : check.problems) {
     if (++kinds[problem.kind] > static_cast<int>(kMostListed)) continue;
@@ -126,7 +131,7 @@ void print_check(const DataOptions& options, const DataCheck& check) {
     counts += fmt::format("{}{} x {}", counts.empty() ? "" : ", ", count, kind);
     more = more || count > static_cast<int>(kMostListed);
   }
-  print(text + '\n' + table.text() +
+  print(text + '\n' + shown(table) +
         fmt::format("\n{} problems: {}{}\n", check.problems.size(), counts,
                     more ? "; the first ten of each kind are shown, --json lists all" : ""));
 }
@@ -161,19 +166,17 @@ void tell_enlarged(const Dataset& data) {
   const SmallImages found = small_images(data);
   if (2 * found.small <= found.seen) return;
   message(fmt::format(
-      "note: images are enlarged to {0}x{1}: {2} of {3} that were looked at are smaller, the first "
-      "{4}x{5}; --size {4}x{5} takes less room\n",
+      "note: images are enlarged to {0}x{1}: {2} of {3} checked images are smaller, such as "
+      "{4}x{5}; --size {4}x{5} makes a smaller pack\n",
       data.height, data.width, found.small, found.seen, found.first.height, found.first.width));
 }
 
 int run_pack(const DataOptions& options) {
   if (options.jpeg && !options.size.empty()) {
-    bad_input("--jpeg keeps files as they are; --size is for packs of decoded images");
+    bad_input("--jpeg does not decode images and cannot be combined with --size");
   }
   if (options.jpeg && options.skip_broken) {
-    bad_input(
-        "--jpeg copies files without decoding them; --skip-broken is for packs of decoded "
-        "images");
+    bad_input("--jpeg does not decode images and cannot be combined with --skip-broken");
   }
   set_thread_count(options.threads);
   FrameSize size;
@@ -191,7 +194,7 @@ int run_pack(const DataOptions& options) {
                  [&](std::int64_t done, std::int64_t total) { bar.show(done, total, "image"); });
   bar.clear();
   if (!summary.skipped.empty()) {
-    message(fmt::format("left out, {} in all:\n  {}\n", summary.skipped.size(),
+    message(fmt::format("left out {} images:\n  {}\n", summary.skipped.size(),
                         listed(summary.skipped, "\n  ")));
   }
   if (options.json) {
@@ -206,7 +209,7 @@ int run_pack(const DataOptions& options) {
   print(fmt::format("{}: {} training + {} test images of {} classes, {}, {}\n", options.out,
                     count_text(summary.train_count), count_text(summary.test_count),
                     split.train.classes,
-                    options.jpeg ? std::string("as they were")
+                    options.jpeg ? std::string("not decoded")
                                  : fmt::format("decoded to {}x{}x{}", split.train.channels,
                                                split.train.height, split.train.width),
                     bytes_text(summary.bytes)));
@@ -217,53 +220,57 @@ int run_pack(const DataOptions& options) {
 
 void add_data(Parser& program, Action& action) {
   auto options = std::make_shared<DataOptions>();
-  Parser* command = program.add_subcommand("data", "List, fetch, check and pack datasets");
+  Parser* command = program.add_subcommand("data", "List, download, check and pack datasets");
   const auto add = [&](const char* name, const char* meaning, int (*run)(const DataOptions&)) {
     Parser* sub = command->add_subcommand(name, meaning);
-    sub->add_flag("--json", options->json, "Print one JSON document, messages on standard error");
     sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
     return sub;
   };
-  add("list", "The known datasets, and where they are", run_list)
-      ->footer("Example:\n  ridgeline data list");
+  Parser* list = add("list", "List the known datasets and where they are", run_list);
+  add_json_option(*list, options->json);
+  add_table_options(*list, kColumns);
+  list->examples({"ridgeline data list"});
 
-  Parser* get = add("get", "Fetch a dataset, check it and unpack it", run_get);
-  get->add_option("NAME", options->path, "mnist, fashion-mnist, cifar10, ...")->required();
-  get->add_option("--from URL", options->from, "Another address of the same files");
-  get->add_option("--into FOLDER", options->into,
-                  "Folder below which it is put [$RIDGELINE_DATA or data]");
-  get->footer(
-      "An interrupted download goes on where it ended.\n"
-      "Examples:\n"
-      "  ridgeline data get cifar10\n"
-      "  ridgeline data get imagenette --into /data --from http://mirror.example/fastai/");
+  std::vector<std::string> names;
+  for (const PublishedDataset& dataset : published_datasets()) names.emplace_back(dataset.name);
+  Parser* get = add("get", "Download a dataset, check it and unpack it", run_get);
+  get->add_option("NAME", options->path, "The dataset, such as mnist, fashion-mnist or cifar10")
+      ->required()
+      ->values(names);
+  get->add_option("--from URL", options->from, "Download from another address of the same files");
+  get->add_option("--into DIR", options->into,
+                  "Folder to put the dataset in [default: $RIDGELINE_DATA or data]");
+  add_json_option(*get, options->json);
+  get->notes("The same command continues an interrupted download.");
+  get->examples(
+      {"ridgeline data get cifar10",
+       "ridgeline data get imagenette --into /data --from http://mirror.example/fastai/"});
 
-  Parser* check = add("check", "Decode all images and look for problems", run_check);
-  check->add_option("PATH", options->path, "A folder with images, or a pack")->required();
-  check->add_option("--threads", options->threads, "Threads; 0: one for each usable processor");
-  check->footer(
-      "The exit code is 1 when there are problems.\nExample:\n  ridgeline data check photos/");
+  Parser* check = add("check", "Decode all images of a dataset and report problems", run_check);
+  check->add_option("PATH", options->path, "A folder of images, or a pack")->required();
+  add_threads_option(*check, options->threads);
+  add_json_option(*check, options->json);
+  add_table_options(*check);
+  check->notes("The exit code is 1 if there are problems.");
+  check->examples({"ridgeline data check photos/"});
 
-  Parser* pack = add("pack", "Write a dataset into one file", run_pack);
-  pack->add_option("DATA", options->path, "Data as 'train' takes it")->required();
-  pack->add_option("OUT", options->out, "The pack, for example photos.pack")->required();
+  Parser* pack = add("pack", "Write a dataset into one file, a pack", run_pack);
+  pack->add_option("DATA", options->path, "Any data that 'train --data' accepts")->required();
+  pack->add_option("OUT", options->out, "The pack to write, such as photos.pack")->required();
   pack->add_option("--size HxW", options->size,
-                   "Size of the decoded images [photographs: 224x224, others: their own]");
-  pack->add_flag("--jpeg", options->jpeg, "Keep the files as they are instead of decoding them");
-  pack->add_flag("--skip-broken", options->skip_broken, "Leave out images that do not decode");
-  pack->add_option("--classes", options->classes, "Classes of data that does not tell them");
-  pack->add_option("--threads", options->threads, "Threads; 0: one for each usable processor");
-  pack->footer(
-      "Examples:\n"
-      "  ridgeline data pack photos/ photos.pack --size 224x224\n"
-      "  ridgeline data pack photos/ photos.pack --jpeg");
+                   "Size of the decoded images [default: 224x224 for photographs, else their own]");
+  pack->add_flag("--jpeg", options->jpeg, "Keep the image files as they are, without decoding");
+  pack->add_flag("--skip-broken", options->skip_broken, "Leave out images that cannot be decoded");
+  pack->add_option("--classes N", options->classes,
+                   "Number of classes, for data that does not say it");
+  add_threads_option(*pack, options->threads);
+  add_json_option(*pack, options->json);
+  pack->examples({"ridgeline data pack photos/ photos.pack --size 224x224",
+                  "ridgeline data pack photos/ photos.pack --jpeg"});
   help_without_subcommand(*command, action);
-  command->footer(
-      "Examples:\n"
-      "  ridgeline data list\n"
-      "  ridgeline data get cifar10\n"
-      "  ridgeline data check photos/\n"
-      "  ridgeline data pack photos/ photos.pack --size 224x224");
+  command->examples({"ridgeline data list", "ridgeline data get cifar10",
+                     "ridgeline data check photos/",
+                     "ridgeline data pack photos/ photos.pack --size 224x224"});
 }
 
 }  // namespace ridgeline::cli

@@ -1,4 +1,4 @@
-// ridgeline describe: what a network asks for, read from the plan of a training step; nothing runs.
+// ridgeline describe: work, bytes and memory of a network, from the plan of a step; nothing runs.
 
 #include <algorithm>
 #include <array>
@@ -17,6 +17,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
+#include "cli/tables.h"
 #include "inspect/network_description.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/plot/draw.h"
@@ -40,7 +41,7 @@ std::vector<std::int64_t> parse_batches(const std::string& text) {
   for (const std::string_view piece : pieces_of(text, ",")) {
     batches.push_back(number_in<std::int32_t>(piece).value_or(0));
     if (batches.back() < 1) {
-      bad_input("--batch '{}': expected numbers of samples from 1 on, such as 1,32,256", text);
+      bad_input("--batch '{}': expected numbers of at least 1, such as 1,32,256", text);
     }
   }
   return batches;
@@ -74,7 +75,7 @@ std::int64_t parse_memory(const std::string& text) {
       return static_cast<std::int64_t>(bytes);
     }
   }
-  bad_input("--memory '{}': expected an amount such as 8GiB, 500MB or 1.5GiB", text);
+  bad_input("--memory '{}': expected a size such as 8GiB, 500MB or 1.5GiB", text);
 }
 
 StepSpec step_spec(const DescribeOptions& options) {
@@ -140,10 +141,10 @@ int describe_weights(const std::string& file, bool json) {
                                                {"tensors", std::move(list)}}));
     return 0;
   }
-  print(fmt::format(
-      "{}: {}, {} tensors, {}\n\n{}\n{}\n", file, weights.format, weights.tensors.size(),
-      bytes_text(bytes), table.text(),
-      models.empty() ? "fits no model of 'ridgeline models'" : "fits " + joined(models, " or ")));
+  print(fmt::format("{}: {}, {} tensors, {}\n\n{}\n{}\n", file, weights.format,
+                    weights.tensors.size(), bytes_text(bytes), shown(table),
+                    models.empty() ? "It fits no model of 'ridgeline models'"
+                                   : "It fits " + joined(models, " or ")));
   return 0;
 }
 
@@ -209,43 +210,38 @@ int run_describe(DescribeOptions options) {
 void add_describe(Parser& program, Action& action) {
   auto options = std::make_shared<DescribeOptions>();
   Parser* command = program.add_subcommand(
-      "describe", "Tell a model's work, bytes and memory from its plan; nothing runs");
+      "describe", "Show a model's work, bytes moved and memory, without running it");
   RunOptions& run = options->run;
-  command->add_option("MODEL,--model", run.model,
-                      "Model, see 'ridgeline models'; or a weight file, whose tensors are listed");
-  command->add_option("--set NAME=VALUE", run.settings, "Set an option of the model, repeatable")
-      ->expected(1);
-  command->add_option("--backend", run.backend,
-                      "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
+  add_model_option(*command, run.model, "MODEL,--model NAME",
+                   "Model to describe ('ridgeline models' lists them), or a weight file, whose "
+                   "tensors are listed");
+  add_network_settings(*command, run, "the model's");
+  command->add_option("--image CxHxW", options->image, "Image size [default: the model's]");
+  command->heading(kTrainingHeading);
+  command->add_option("--batch LIST", options->batches,
+                      "Samples per step; several with commas between them");
+  add_optimizer_state_options(*command, options->optimizer);
+  add_backend_option(*command, run.backend, "--backend NAME",
+                     "Backend, or auto; 'ridgeline backends' lists them [default: native on cpu, "
+                     "auto on cuda]");
   add_device_options(*command, run);
-  command->add_option("--batch N,...", options->batches, "Samples in a step; several with commas");
-  command->add_option("--image CxHxW", options->image, "Size of the images [the model's own]");
-  command->add_option("--classes N", run.classes, "Classes [the model's own]");
-  command->add_option("--optimizer", options->optimizer.name, "sgd, adam or adamw");
-  command->add_option("--momentum NUMBER", options->optimizer.momentum, "Momentum of sgd [0.9]");
-  command->add_flag("--nesterov", options->optimizer.nesterov, "Nesterov's momentum for sgd");
-  command->add_option("--weight-decay DECAY", options->optimizer.weight_decay,
-                      "Weight decay [sgd and adam: 0, adamw: 0.01]");
-  command->add_option("--memory 8GiB", options->memory,
-                      "Memory that the largest batch may take [what is free]");
-  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor");
-  command->add_option("--freeze PATTERN", run.freeze, "Parameters that are not trained, repeatable")
-      ->expected(1);
-  command->add_flag("--recompute", run.recompute,
-                    "Compute outputs of batch norms again instead of keeping them");
-  command->add_option("--no-pass NAME", run.disabled_passes, "Switch a pass of planning off")
-      ->expected(1);
-  command->add_flag("--per-layer", options->per_layer, "Also a table of the layers");
-  command->add_option("--draw FILE", options->draw, "Draw the network as SVG");
-  command->add_option("--draw-view", options->draw_view,
-                      "network, or step: every op of a training step");
-  add_output_options(*command, options->output, "Write the table of the layers");
-  command->footer(
-      "Examples:\n"
-      "  ridgeline describe resnet50 --batch 1,32,256 --memory 8GiB\n"
-      "  ridgeline describe mobilenet_v2 --per-layer --csv layers.csv\n"
-      "  ridgeline describe resnet18.pth\n"
-      "  ridgeline describe resnet18 --draw resnet18.svg");
+  add_step_options(*command, run);
+  add_threads_option(*command, run.threads);
+  command->add_option("--memory SIZE", options->memory,
+                      "Find the largest batch that fits into this much memory, such as 8GiB "
+                      "[default: what is free]");
+  add_output_options(*command, options->output, "Write the table of layers");
+  add_table_options(*command, layer_columns());
+  command->add_flag("--per-layer", options->per_layer, "Also show a table of the layers");
+  command->add_option("--draw FILE", options->draw, "Draw the network as an SVG file");
+  command
+      ->add_option("--draw-view NAME", options->draw_view,
+                   "What to draw: network, or step (every op of a training step)")
+      ->values({"network", "step"});
+  command->examples({"ridgeline describe resnet50 --batch 1,32,256 --memory 8GiB",
+                     "ridgeline describe mobilenet_v2 --per-layer --csv layers.csv",
+                     "ridgeline describe resnet18.pth",
+                     "ridgeline describe resnet18 --draw resnet18.svg"});
   command->callback([options, &action] { action = [options] { return run_describe(*options); }; });
 }
 

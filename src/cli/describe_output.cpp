@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/tables.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -71,7 +72,7 @@ class BatchTable {
     }
     TextTable table(std::move(header), 'l' + std::string(batches_.size(), 'r'));
     for (const auto& row : rows_) table.add_row(row);
-    return table.text();
+    return shown(table);
   }
 
  private:
@@ -100,7 +101,7 @@ std::string work_text(const Description& d) {
     return fmt::format("{:.2f}", static_cast<double>(b.work.total.flops) /
                                      static_cast<double>(b.work.forward().flops));
   });
-  return table.text("work of a step");
+  return table.text("work per step");
 }
 
 std::string traffic_text(const Description& d) {
@@ -110,13 +111,13 @@ std::string traffic_text(const Description& d) {
                                       : std::string("n/a");
   });
   table.add("training", [](const auto& b) { return bytes_text(b.work.moved_bytes); });
-  table.add("training, each op alone",
+  table.add("training, without fusion",
             [](const auto& b) { return bytes_text(bytes_of(b.work.total)); });
   table.add("forward FLOP/byte",
             [](const auto& b) { return ratio_text(forward_intensity(b.work)); });
   table.add("training FLOP/byte",
             [](const auto& b) { return ratio_text(training_intensity(b.work)); });
-  return table.text("bytes moved, intensity");
+  return table.text("bytes moved per step");
 }
 
 std::string memory_text(const Description& d) {
@@ -127,12 +128,11 @@ std::string memory_text(const Description& d) {
   }
   table.add("gaps", [](const auto& b) { return bytes_text(b.gaps); });
   table.add("peak", [](const auto& b) { return bytes_text(b.peak); });
-  std::string text = table.text("memory of training");
-  const std::string limit =
-      fmt::format("{} ({})", bytes_text(d.memory_limit),
-                  d.limit_is_machines ? "what is free here now" : "as --memory says");
+  std::string text = table.text("memory for training");
+  const std::string limit = fmt::format("{} ({})", bytes_text(d.memory_limit),
+                                        d.limit_is_machines ? "free now" : "--memory");
   text += d.largest.batch > 0
-              ? fmt::format("\nlargest batch in {}: {}, which needs {}\n", limit,
+              ? fmt::format("\nlargest batch that fits into {}: {}, which needs {}\n", limit,
                             count_text(d.largest.batch), bytes_text(d.largest.bytes))
               : fmt::format("\nnot even a batch of 1 fits into {}\n", limit);
   return text;
@@ -142,9 +142,8 @@ std::string layers_text(const Description& d) {
   const auto mega = [](std::int64_t count) {
     return fmt::format("{:.3f}", static_cast<double>(count) / 1e6);
   };
-  TextTable table({"layer", "ops", "output", "parameters", "MACs", "MFLOP forward",
-                   "MFLOP backward", "MB", "FLOP/byte"},
-                  "lllrrrrrr");
+  TextTable table(layer_columns(), "lllrrrrrr");
+  table.important({"layer", "parameters", "MFLOP forward", "MFLOP backward", "MB", "FLOP/byte"});
   LayerComplexity sum;
   const auto add = [&](const LayerComplexity& layer, const std::string& output) {
     const Cost total = layer.total();
@@ -162,11 +161,12 @@ std::string layers_text(const Description& d) {
   }
   sum.layer = "total";
   add(sum, "");
-  return fmt::format(
-      "\nlayers of a training step, batch {}\n{}"
-      "MACs are those of the forward pass. MB (10^6 bytes) and FLOP/byte are of the whole step, "
-      "optimizer included,\nwith every op alone; steps that cover several ops move less (above).\n",
-      d.batches[0].batch, table.text());
+  return fmt::format("\nlayers of a training step, batch {}\n{}", d.batches[0].batch,
+                     shown_main(table)) +
+         fitted(
+             "MACs are those of the forward pass. MB (10^6 bytes) and FLOP/byte are of the whole "
+             "step with the optimizer, as if every op ran alone; fused steps move less (see "
+             "above).\n");
 }
 
 Json memory_json(const BatchComplexity& batch) {
@@ -215,8 +215,13 @@ Json layer_json(const LayerComplexity& layer) {
 
 }  // namespace
 
+std::vector<std::string> layer_columns() {
+  return {"layer",          "ops", "output",   "parameters", "MACs", "MFLOP forward",
+          "MFLOP backward", "MB",  "FLOP/byte"};
+}
+
 std::string description_text(const Description& d, bool per_layer) {
-  std::string text = title_text(d);
+  std::string text = fitted(title_text(d));
   text += fmt::format("\nparameters  {}\n\n{}\n{}\n{}", count_text(d.parameters), work_text(d),
                       traffic_text(d), memory_text(d));
   if (per_layer) text += layers_text(d);

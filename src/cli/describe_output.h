@@ -10,6 +10,9 @@
 
 namespace ridgeline::cli {
 
+// The titles of the table of layers.
+[[nodiscard]] std::vector<std::string> layer_columns();
+
 struct Description {
   ModelConfig model;
   std::string backend, device, precision, optimizer;

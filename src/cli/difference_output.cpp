@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/parser.h"
+#include "cli/tables.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -38,8 +39,8 @@ std::string steps_text(const DifferenceRow& row) {
   return fmt::format("{}:{}", row.steps_a, row.steps_b);
 }
 
-// What is between steps is the whole iteration, which nobody watched, less the steps, each of which
-// was timed.
+// The time between steps is the whole iteration, measured without timing single steps, less the
+// times of the steps.
 std::string below_zero_text(const StepDifference& difference) {
   constexpr double kMatters = 0.02;
   for (const DifferenceRow& row : difference.rows) {
@@ -48,8 +49,8 @@ std::string below_zero_text(const StepDifference& difference) {
     const bool b = row.b < -kMatters * difference.total_b;
     if (!a && !b) return {};
     return fmt::format(
-        "between steps is below zero: {} steps, timed one by one, took longer together than its "
-        "whole iterations did (a busy machine, overlapping steps, or what timing costs)\n",
+        "the time between steps is negative: {} steps, timed one by one, took longer than the "
+        "whole iteration (a busy machine, overlapping steps, or the cost of timing)\n",
         a && b ? "each side's"
         : a    ? "A's"
                : "B's");
@@ -61,12 +62,13 @@ std::string below_zero_text(const StepDifference& difference) {
 
 void add_difference_options(Parser& command, DifferenceArguments& arguments, const Option* with) {
   command
-      .add_option("--by", arguments.by,
-                  "Rows of the difference: step (the smallest groups of steps that do the same on "
-                  "both sides), op (kinds of ops) or layer")
+      .add_option("--by NAME", arguments.by,
+                  "Rows of --ops: op, layer, or step (the smallest groups of steps that do the "
+                  "same work in A and B)")
       ->needs(with);
   command
-      .add_option("--top N", arguments.top, "Rows of the difference; the others become one [all]")
+      .add_option("--top N", arguments.top,
+                  "Show N rows of --ops; the others become one [default: all]")
       ->needs(with);
 }
 
@@ -84,10 +86,10 @@ std::string difference_text(const StepDifference& difference) {
   std::string text = fmt::format("A  {}\nB  {}\n", difference.name_a, difference.name_b);
   for (const std::string& warning : difference.warnings) text += "warning: " + warning + '\n';
   text += fmt::format(
-      "\ntimes in ms{}; of it: share of the whole difference; A/B: how many times as fast B is; "
-      "steps: of A's plan, of B's\n",
-      difference.per_sample ? " for one sample" : "");
-  TextTable table({"layer", "op", "phase", "steps", "A", "B", "B - A", "of it", "A/B", ""},
+      "\nTimes are in ms{}. share: part of the whole difference. A/B: how many times as fast B is. "
+      "steps: in A's plan : in B's plan.\n",
+      difference.per_sample ? " per sample" : "");
+  TextTable table({"layer", "op", "phase", "steps", "A", "B", "B - A", "share", "A/B", "note"},
                   "lllrrrrrrl");
   for (const DifferenceRow& row : difference.rows) {
     const bool between = row.kind == RowKind::between_steps;
@@ -109,7 +111,7 @@ std::string difference_text(const StepDifference& difference) {
                  signed_ms(difference.difference()),
                  difference.difference() != 0.0 ? "100.0%" : "n/a",
                  ratio_text(difference.speedup()), ""});
-  return text + table.text() + below_zero_text(difference);
+  return text + shown(table) + below_zero_text(difference);
 }
 
 Json difference_json(const StepDifference& difference) {

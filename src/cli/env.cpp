@@ -1,4 +1,4 @@
-// ridgeline env: what this machine and this build are, and what it was measured to do at most.
+// ridgeline env: information about this machine and build, and the measured ceilings.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,9 +8,11 @@
 #include "base/text.h"
 #include "cli/ceilings_output.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/progress.h"
+#include "cli/tables.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/ceilings/hardware.h"
 #include "measure/machine/environment.h"
@@ -113,7 +115,7 @@ std::vector<std::string> devices_of(const EnvOptions& options, const Environment
   return names;
 }
 
-// Repeats that lie far apart tell of other programs; a roof from such a time may be too low.
+// Repetitions that differ much mean that other programs were running: the roof may be too low.
 void warn_of_disturbance(const std::vector<Ceiling>& ceilings) {
   constexpr double kCalm = 0.7;
   const auto disturbed =
@@ -122,17 +124,17 @@ void warn_of_disturbance(const std::vector<Ceiling>& ceilings) {
       });
   if (disturbed > 0) {
     message(
-        fmt::format("warning: {} of {} ceilings varied by more than 30%: other programs were "
-                    "running; measure again when the machine is idle\n",
+        fmt::format("warning: {} of {} ceilings varied by more than 30%, because other programs "
+                    "were running; measure again when the machine is idle\n",
                     disturbed, ceilings.size()));
   }
   const auto low = std::count_if(ceilings.begin(), ceilings.end(),
                                  [](const Ceiling& ceiling) { return ceiling.lower_bound; });
   if (low > 0) {
     message(
-        fmt::format("warning: {} of {} ceilings are lower bounds: all cores together reached "
-                    "less than one alone, because other programs were running. The same "
-                    "command tries these again\n",
+        fmt::format("warning: {} of {} ceilings are only lower bounds: all cores together were "
+                    "slower than one core, because other programs were running. The same command "
+                    "measures them again\n",
                     low, ceilings.size()));
   }
 }
@@ -176,8 +178,8 @@ int run_measure(const EnvOptions& options) {
     return 0;
   }
   print(ceilings_text(all) +
-        fmt::format("\nMedian and spread of the repeats; the highest is the roof. Stored in {} for "
-                    "environment {}\n",
+        fmt::format("\nspread: from the median to the slowest and to the fastest repetition. The "
+                    "highest value is the roof.\nStored in {} for environment {}\n",
                     options.store, record.key));
   return 0;
 }
@@ -186,30 +188,35 @@ int run_measure(const EnvOptions& options) {
 
 void add_env(Parser& program, Action& action) {
   auto options = std::make_shared<EnvOptions>();
-  Parser* command = program.add_subcommand("env", "Tell what this machine and this build are");
-  command->add_flag("--json", options->json, "Print one JSON document");
+  Parser* command =
+      program.add_subcommand("env", "Show information about this machine and this build");
+  command->heading(kMeasuringHeading);
   Option* measure = command->add_flag(
       "--measure", options->measure,
-      "Measure the ceilings (arithmetic, bandwidths, launches, copies) and store them");
-  command->add_option("--device", options->device, "Measure this one: cpu, cuda:0; default: all")
-      ->needs(measure);
-  command->add_option("--store", options->store, "The file that keeps the ceilings")
-      ->needs(measure);
-  command->add_option("--env-label", options->label, "Your name for this environment")
+      "Measure the hardware's ceilings (arithmetic, bandwidths, latencies) and store them");
+  command
+      ->add_option("--device NAME", options->device,
+                   "Measure only this device: cpu or cuda:0 [default: all]")
       ->needs(measure);
   command
       ->add_flag("--force", options->force,
-                 "Measure everything anew, where only what a busy machine left open would be")
+                 "Measure all ceilings again, not only those that a busy machine spoiled")
       ->needs(measure);
   command
       ->add_flag("--sensors", options->sensors,
-                 "Instead: all sensors, with what each reads now or why it cannot be read")
+                 "List all sensors with their current reading, or why they cannot be read")
       ->excludes(measure);
-  command->footer(
-      "Examples:\n"
-      "  ridgeline env\n"
-      "  ridgeline env --sensors\n"
-      "  ridgeline env --measure --device cpu --store lab.db");
+  command->heading(kStoreHeading);
+  command->add_option("--store FILE", options->store, "The store that keeps the ceilings")
+      ->needs(measure);
+  command
+      ->add_option("--env-label TEXT", options->label,
+                   "Your name for this machine, such as 'cloud CPU, 4 vCPU'")
+      ->needs(measure);
+  add_json_option(*command, options->json);
+  add_table_options(*command, ceiling_columns());
+  command->examples({"ridgeline env", "ridgeline env --sensors",
+                     "ridgeline env --measure --device cpu --store lab.db"});
   command->callback([options, &action] {
     action = [options] {
       if (options->measure) return run_measure(*options);

@@ -10,9 +10,11 @@
 #include "base/text.h"
 #include "cli/class_output.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/progress.h"
+#include "cli/tables.h"
 #include "cli/trained_network.h"
 #include "data/catalog.h"
 #include "data/image_folder.h"
@@ -46,7 +48,7 @@ Dataset load_part(const EvalOptions& options, ModelConfig& model) {
   }
   Split split = load_dataset(options.data, load);
   if (!train && split.test.empty()) {
-    message("note: the data has no test part; all of it is evaluated\n");
+    message("note: the data has no test part; the evaluation uses all of it\n");
   }
   Dataset data = std::move(train || split.test.empty() ? split.train : split.test);
   if (!split.skipped.empty()) message("note: " + skipped_text(split.skipped) + '\n');
@@ -56,17 +58,16 @@ Dataset load_part(const EvalOptions& options, ModelConfig& model) {
     data = limit(std::move(data), *options.limit);
   }
   if (data.classes > model.classes) {
-    bad_input("{}: has {} classes, but the network knows {}", data.name, data.classes,
-              model.classes);
+    bad_input("{}: has {} classes, but the network has {}", data.name, data.classes, model.classes);
   }
   if (data.classes < model.classes) {
     message(fmt::format(
-        "warning: the network has {} classes, the data {}: its labels 0 to {} are held against the "
-        "network's first classes, which need not mean the same\n",
+        "warning: the network has {} classes, the data {}: labels 0 to {} are compared with the "
+        "network's first classes, which may mean something else\n",
         model.classes, data.classes, data.classes - 1));
   }
   if (data.channels != model.channels && !options.network.checkpoint.empty()) {
-    bad_input("{}: images of {} channels, but the network was trained on {}", data.name,
+    bad_input("{}: the images have {} channels, but the network was trained on {}", data.name,
               data.channels, model.channels);
   }
   model.channels = data.channels;
@@ -84,22 +85,23 @@ std::string eval_text(const EvalOptions& options, const Evaluator& evaluator,
   text += fmt::format("\ntop-1      {}\ntop-5      {}\nloss       {:.4f}\n",
                       percent_text(result.accuracy), percent_text(result.top5), result.loss);
   text += fmt::format(
-      "samples    {} in {:.2f} s, {} a second\n", count_text(result.samples), result.seconds,
+      "samples    {} in {:.2f} s, {} per second\n", count_text(result.samples), result.seconds,
       count_text(std::llround(static_cast<double>(result.samples) / result.seconds)));
   if (options.per_class) text += '\n' + per_class_text(matrix, names);
   if (options.confusion && matrix.classes() <= kWidestMatrix) {
     text += '\n' + confusion_text(matrix, names);
   } else if (options.confusion) {
-    text += fmt::format("\nThe matrix of {} classes is too wide for a terminal: see --json\n",
-                        matrix.classes());
+    text += fmt::format(
+        "\nA confusion matrix of {} classes is too wide for a terminal; --json has it\n",
+        matrix.classes());
   }
   return text;
 }
 
 void tell_broken(const std::vector<std::string>& broken) {
   if (broken.empty()) return;
-  message(fmt::format("warning: {} broken images were replaced by others:\n  {}\n", broken.size(),
-                      listed(broken, "\n  ")));
+  message(fmt::format("warning: {} broken images were replaced by other images:\n  {}\n",
+                      broken.size(), listed(broken, "\n  ")));
 }
 
 int run_eval(const EvalOptions& options) {
@@ -169,29 +171,35 @@ int run_eval(const EvalOptions& options) {
 
 void add_eval(Parser& program, Action& action) {
   auto options = std::make_shared<EvalOptions>();
-  Parser* command = program.add_subcommand("eval", "Tell how well a trained network does on data");
-  add_network_options(*command, options->network, "MODEL,--model");
+  Parser* command =
+      program.add_subcommand("eval", "Measure the accuracy of a trained network on a dataset");
+  add_network_options(*command, options->network, "MODEL,--model NAME");
   RunOptions& run = options->network.run;
-  command->add_option("--data", options->data, "Data, as 'train' takes it");
-  command->add_option("--part", options->part, "test or train");
+  command->heading(kDataHeading);
+  command->add_option("--data NAME", options->data, "Any data that 'train --data' accepts");
+  command->add_option("--part NAME", options->part, "Part of the data: test or train")
+      ->values({"test", "train"});
   command->add_option("--limit N", options->limit,
-                      "A fixed random sample of N, spread over the classes");
+                      "Use a fixed random sample of N images, evenly over the classes");
   command->add_option("--normalize NAME", options->normalize,
-                      "As in 'train' [the checkpoint's own]");
-  command->add_option("--batch", run.batch, "Samples in a step");
-  command->add_option("--backend", run.backend,
-                      "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
+                      "Pixel scaling, as in 'train' [default: the checkpoint's]");
+  command->add_option("--workers N", options->workers,
+                      "Threads that decode images; 0 takes as many as --threads");
+  command->add_flag("--strict", options->strict,
+                    "Stop at the first broken image instead of replacing it");
+  add_backend_option(*command, run.backend, "--backend NAME",
+                     "Backend, or auto; 'ridgeline backends' lists them [default: native on cpu, "
+                     "auto on cuda]");
   add_device_options(*command, run);
-  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor");
-  command->add_option("--workers", options->workers, "Threads that decode images; 0: as --threads");
-  command->add_flag("--strict", options->strict, "A broken image is an error");
-  command->add_flag("--per-class", options->per_class, "Also precision and recall of each class");
-  command->add_flag("--confusion", options->confusion, "Also the confusion matrix");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->footer(
-      "Examples:\n"
-      "  ridgeline eval squeezenet1_1 --weights squeezenet1_1.safetensors --data photos/\n"
-      "  ridgeline eval --checkpoint run1 --best --data mnist --confusion");
+  command->add_option("--batch N", run.batch, "Samples per step");
+  add_threads_option(*command, run.threads);
+  add_json_option(*command, options->json);
+  add_table_options(*command);
+  command->add_flag("--per-class", options->per_class, "Also show precision and recall per class");
+  command->add_flag("--confusion", options->confusion, "Also show the confusion matrix");
+  command->examples(
+      {"ridgeline eval squeezenet1_1 --weights squeezenet1_1.safetensors --data photos/",
+       "ridgeline eval --checkpoint run1 --best --data mnist --confusion"});
   command->callback([options, &action] { action = [options] { return run_eval(*options); }; });
 }
 

@@ -6,6 +6,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/trained_network.h"
@@ -22,7 +23,7 @@ struct ExportOptions {
 };
 
 int run_export(const ExportOptions& options) {
-  if (options.out.empty()) bad_input("no file to write given: --out FILE.safetensors");
+  if (options.out.empty()) bad_input("no output file given; use --out FILE.safetensors");
   check_writable(options.out);
   const TrainedNetwork source = trained_network(options.network);
   StepSpec step;
@@ -58,15 +59,13 @@ int run_export(const ExportOptions& options) {
 
 void add_export(Parser& program, Action& action) {
   auto options = std::make_shared<ExportOptions>();
-  Parser* command =
-      program.add_subcommand("export", "Write a network's weights for PyTorch (safetensors)");
-  add_network_options(*command, options->network, "MODEL,--model");
+  Parser* command = program.add_subcommand(
+      "export", "Write a network's weights to a safetensors file, with PyTorch's names");
+  add_network_options(*command, options->network, "MODEL,--model NAME");
+  add_json_option(*command, options->json);
   command->add_option("--out FILE", options->out, "The file to write");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->footer(
-      "Examples:\n"
-      "  ridgeline export --checkpoint run1 --best --out mnist_cnn.safetensors\n"
-      "  ridgeline export mlp --weights mlp.pth --out mlp.safetensors");
+  command->examples({"ridgeline export --checkpoint run1 --best --out mnist_cnn.safetensors",
+                     "ridgeline export mlp --weights mlp.pth --out mlp.safetensors"});
   command->callback([options, &action] { action = [options] { return run_export(*options); }; });
 }
 

@@ -1,4 +1,4 @@
-// ridgeline infer: what a trained network sees in images.
+// ridgeline infer: classifies images with a trained network.
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "cli/class_output.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/trained_network.h"
@@ -60,13 +61,13 @@ std::vector<std::string> read_names(const std::string& file, std::int64_t classe
   std::vector<std::string> names;
   for (std::string line; std::getline(stream, line);) names.push_back(valid_utf8(line));
   if (static_cast<std::int64_t>(names.size()) != classes) {
-    bad_input("{}: {} lines, but the network has {} classes", file, names.size(), classes);
+    bad_input("{}: has {} line(s), but the network has {} classes", file, names.size(), classes);
   }
   return names;
 }
 
 Dataset images_of(const InferOptions& options, const ModelConfig& model) {
-  if (options.images.empty()) bad_input("no image given");
+  if (options.images.empty()) bad_input("no image given; name JPEG, PNG or .npy files");
   Dataset data;
   data.name = "images";
   data.channels = model.channels;
@@ -140,8 +141,10 @@ Tensors tensors_of(const InferOptions& options, const ModelConfig& model) {
     const std::int64_t rows = dims.size() == 4 ? dims[0] : 1;
     if (dims.size() == 4) dims.erase(dims.begin());
     if (dims != wanted || rows < 1) {
-      bad_input("{}: is of shape {}; the network takes {}, or several of them (--image HxW)", file,
-                dims_text(array.dims), dims_text(wanted));
+      bad_input(
+          "{}: has shape {}; the network takes {}, or a stack of these (--image HxW changes the "
+          "size)",
+          file, dims_text(array.dims), dims_text(wanted));
     }
     for (std::int64_t row = 0; row < rows; ++row) {
       tensors.names.push_back(rows == 1 ? file : fmt::format("{}[{}]", file, row));
@@ -210,7 +213,7 @@ int run_infer(const InferOptions& options) {
     runner.load(
         match_weights(runner.parameters(), *network.weights, {.model = network.model.name}));
   } else {
-    message("warning: the network has its initial weights: give --weights or --checkpoint\n");
+    message("warning: the network is untrained; use --weights or --checkpoint\n");
   }
   if (step.tensor_input) {
     infer_tensors(tensors, runner, answers);
@@ -225,30 +228,30 @@ int run_infer(const InferOptions& options) {
 
 void add_infer(Parser& program, Action& action) {
   auto options = std::make_shared<InferOptions>();
-  Parser* command = program.add_subcommand("infer", "Tell what a trained network sees in images");
-  add_network_options(*command, options->network, "--model");
+  Parser* command = program.add_subcommand("infer", "Classify images with a trained network");
+  command->add_option("IMAGE", options->images,
+                      "JPEG or PNG files, or .npy files with the network's input");
+  add_network_options(*command, options->network, "--model NAME");
   RunOptions& run = options->network.run;
   run.batch = 16;
-  command->add_option("IMAGE FILE...", options->images,
-                      "JPEG or PNG files, or the network's input in .npy files");
   command->add_option("--class-names FILE", options->class_names,
-                      "A file with a line for each class");
+                      "Text file with the name of each class, one per line");
   command->add_option("--normalize NAME", options->normalize,
-                      "As in 'train' [the checkpoint's own]");
-  command->add_option("--top", options->top, "Classes to show for each image");
-  command->add_option("--backend", run.backend,
-                      "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
+                      "Pixel scaling, as in 'train' [default: the checkpoint's]");
+  add_backend_option(*command, run.backend, "--backend NAME",
+                     "Backend, or auto; 'ridgeline backends' lists them [default: native on cpu, "
+                     "auto on cuda]");
   add_device_options(*command, run);
-  command->add_option("--threads", run.threads, "Threads; 0: one for each usable processor");
-  command->add_flag("--logits", options->logits, "Print the network's raw outputs, all classes");
-  command->add_flag("--json", options->json, "Print one JSON document");
-  command->footer(
-      "Examples:\n"
-      "  ridgeline infer cat.jpg dog.jpg --checkpoint run1 --best\n"
-      "  ridgeline infer cat.jpg --model squeezenet1_1 --weights squeezenet1_1.safetensors "
-      "--class-names imagenet.txt\n"
-      "  ridgeline infer input.npy --model squeezenet1_1 --weights squeezenet1_1.pth --logits "
-      "--json");
+  add_threads_option(*command, run.threads);
+  add_json_option(*command, options->json);
+  command->add_option("--top N", options->top, "Classes to show per image");
+  command->add_flag("--logits", options->logits, "Show the raw outputs of all classes");
+  command->examples(
+      {"ridgeline infer cat.jpg dog.jpg --checkpoint run1 --best",
+       "ridgeline infer cat.jpg --model squeezenet1_1 --weights squeezenet1_1.safetensors "
+       "--class-names imagenet.txt",
+       "ridgeline infer input.npy --model squeezenet1_1 --weights squeezenet1_1.pth --logits "
+       "--json"});
   command->callback([options, &action] { action = [options] { return run_infer(*options); }; });
 }
 

@@ -8,11 +8,12 @@
 #include <exception>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/memory_reserve.h"
 #include "base/reason.h"
-#include "build_info.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/parser.h"
@@ -22,31 +23,27 @@ namespace ridgeline::cli {
 namespace {
 
 int run(int argc, char** argv) {
-  Parser program("Trains convolutional networks, and tells where the time and the memory go.",
+  Parser program("Train convolutional networks and measure where time, memory and energy go",
                  "ridgeline");
-  program.version(fmt::format("ridgeline {} ({})", build_info::version, build_info::revision));
-  program.footer(
-      "Examples:\n"
-      "  ridgeline train mnist_cnn --epochs 3\n"
-      "  ridgeline bench mnist_cnn --batch 512 --backend native,onednn\n"
-      "  ridgeline describe resnet50 --per-layer\n"
-      "  ridgeline verify mnist_cnn --backend native --against reference\n"
-      "'ridgeline COMMAND --help' tells the options of a command.");
+  program.version(version_text());
+  program.notes("'ridgeline help COMMAND' shows the options of a command.");
+  program.examples({"ridgeline train mnist_cnn --epochs 3",
+                    "ridgeline bench mnist_cnn --batch 512 --backend native,onednn",
+                    "ridgeline describe resnet50 --per-layer",
+                    "ridgeline verify mnist_cnn --backend native --against reference"});
   Action action;
-  for (const auto add : {add_train, add_eval, add_infer, add_export, add_bench, add_profile,
-                         add_compare, add_verify, add_describe, add_models, add_backends, add_data,
-                         add_env, add_roofline, add_store, add_study, add_report}) {
-    add(program, action);
+  using Add = void (*)(Parser&, Action&);
+  const std::pair<const char*, std::vector<Add>> groups[] = {
+      {"Train and use networks", {add_train, add_eval, add_infer, add_export}},
+      {"Measure", {add_bench, add_profile, add_study}},
+      {"Look at results", {add_compare, add_roofline, add_store, add_report}},
+      {"Look at networks and backends", {add_models, add_describe, add_backends, add_verify}},
+      {"Data and machine", {add_data, add_env}},
+      {"Help", {add_help}}};
+  for (const auto& [heading, commands] : groups) {
+    program.heading(heading);
+    for (const Add add : commands) add(program, action);
   }
-  // Not for people: completion of shells and the tests of options read it.
-  Parser* list = program.add_subcommand("options", "Every option of every command, a line each");
-  list->hide();
-  list->callback([&] {
-    action = [&program] {
-      print(program.option_list());
-      return 0;
-    };
-  });
   if (const std::string text = program.parse(argc, argv); !text.empty()) {
     print(text);
     return 0;

@@ -1,11 +1,16 @@
 #include "cli/output.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/durable_file.h"
 #include "base/error.h"
+#include "base/parse.h"
 
 namespace ridgeline::cli {
 
@@ -22,6 +27,19 @@ void print(const std::string& text) {
 void message(const std::string& text) {
   (void)std::fputs(text.c_str(), stderr);
   (void)std::fflush(stderr);
+}
+
+std::optional<std::size_t> output_width() {
+  constexpr std::size_t kLeast = 20;  // less is no terminal
+  if (const char* told = std::getenv("COLUMNS")) {
+    const auto width = number_in<std::size_t>(told);
+    if (width && *width >= kLeast) return width;
+  }
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) {
+    return std::nullopt;
+  }
+  return size.ws_col >= kLeast ? std::optional<std::size_t>(size.ws_col) : std::nullopt;
 }
 
 std::string csv_cell(const std::string& text) {

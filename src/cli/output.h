@@ -20,6 +20,10 @@ void print(const std::string& text);
 // To standard error, whether or not anybody can read it there.
 void message(const std::string& text);
 
+// Columns for text on standard output: $COLUMNS, or those of the terminal. Nothing where it goes to
+// a file or a program.
+[[nodiscard]] std::optional<std::size_t> output_width();
+
 // A cell of a CSV file, quoted where it must be.
 [[nodiscard]] std::string csv_cell(const std::string& text);
 

@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/suggest.h"
-#include "cli/options.h"
+#include "base/text.h"
+#include "cli/help.h"
+#include "lab/options.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -68,10 +71,31 @@ std::string out_of_range(const std::string& text) {
   bad_input("unexpected argument '{}'. See '{}'", extras.empty() ? "" : extras[0], help);
 }
 
+// "MODEL,--model NAME": names, the place and the word for the value.
+OptionInfo info_of(const std::string& names, const std::string& meaning) {
+  OptionInfo info;
+  info.meaning = meaning;
+  const std::size_t space = names.find(' ');
+  if (space != std::string::npos) info.value = names.substr(space + 1);
+  for (const std::string_view name : pieces_of(std::string_view(names).substr(0, space), ",")) {
+    if (name.starts_with('-') || name.starts_with('!')) {
+      info.names.emplace_back(name.substr(name.starts_with('!') ? 1 : 0));
+    } else {
+      info.position = name;
+    }
+  }
+  return info;
+}
+
+void add_default(std::string& meaning, const std::string& value) {
+  if (!value.empty() && !meaning.ends_with("]")) meaning += fmt::format(" [default: {}]", value);
+}
+
 }  // namespace
 
 Option* Option::required() {
   option_->required();
+  info_.required = true;
   return this;
 }
 Option* Option::expected(int values) {
@@ -90,44 +114,65 @@ Option* Option::excludes(const Option* other) {
   option_->excludes(other->option_);
   return this;
 }
+Option* Option::values(std::vector<std::string> names) {
+  info_.values = std::move(names);
+  return this;
+}
+Option* Option::check(std::function<std::string(const std::string&)> trouble) {
+  option_->check(std::move(trouble));
+  return this;
+}
 Option* Option::hidden() {
-  option_->group("");
+  info_.hidden = true;
   return this;
 }
 
 Parser::Parser(const std::string& meaning, const std::string& name)
     : program_(std::make_unique<CLI::App>(meaning, name)), app_(program_.get()) {
+  info_.name = name;
+  info_.meaning = meaning;
   // An option given twice: the last one counts, so that scripts can be overridden.
   app_->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   // One command a call: behind it, 'backends' is an argument, as in 'study backends'.
   app_->require_subcommand(0, 1);
 }
-Parser::Parser(CLI::App* command) : app_(command) {}
+Parser::Parser(CLI::App* command, CommandInfo info) : app_(command), info_(std::move(info)) {}
 Parser::~Parser() = default;
 
-Option* Parser::keep(CLI::Option* option) {
-  return options_.emplace_back(std::make_unique<Option>(option)).get();
+void Parser::heading(const std::string& text) { heading_ = text; }
+
+Option* Parser::keep(CLI::Option* option, OptionInfo info) {
+  info.heading = heading_;
+  return options_.emplace_back(std::make_unique<Option>(option, std::move(info))).get();
 }
 
 Parser* Parser::add_subcommand(const std::string& name, const std::string& meaning) {
   CLI::App* command = app_->add_subcommand(name, meaning);
-  return commands_.emplace_back(std::unique_ptr<Parser>(new Parser(command))).get();
+  CommandInfo info;
+  info.name = info_.name + ' ' + name;
+  info.meaning = meaning;
+  info.heading = heading_;
+  return commands_.emplace_back(std::unique_ptr<Parser>(new Parser(command, std::move(info))))
+      .get();
 }
 
 template <typename T>
 Option* Parser::add_option(const std::string& names, T& value, const std::string& meaning) {
-  const std::size_t space = names.find(' ');
-  CLI::Option* option = app_->add_option(names.substr(0, space), value, meaning);
-  if (space != std::string::npos) option->type_name(names.substr(space + 1));
   using Number = typename NumberOf<T>::type;
+  constexpr bool is_list = std::same_as<T, std::vector<std::string>>;
+  OptionInfo info = info_of(names, meaning);
+  if (info.value.empty()) info.value = std::is_arithmetic_v<Number> ? "NUMBER" : "TEXT";
+  info.repeated = is_list;
+  CLI::Option* option = app_->add_option(names.substr(0, names.find(' ')), value, meaning);
+  option->type_name(info.value);
   if constexpr (std::is_arithmetic_v<Number>) option->check(out_of_range<Number>);
-  if constexpr (std::same_as<T, std::vector<std::string>>) {
+  if constexpr (is_list) {
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    if (!value.empty()) option->capture_default_str();
+    add_default(info.meaning, joined(value, ","));
   } else if constexpr (std::same_as<T, Number>) {
-    option->capture_default_str();
+    add_default(info.meaning, fmt::format("{}", value));
   }
-  return keep(option);
+  return keep(option, std::move(info));
 }
 template Option* Parser::add_option(const std::string&, std::string&, const std::string&);
 template Option* Parser::add_option(const std::string&, int&, const std::string&);
@@ -144,48 +189,58 @@ template Option* Parser::add_option(const std::string&, std::vector<std::string>
 Option* Parser::add_pair(const std::string& names, std::string& first, std::string& second,
                          const std::string& meaning) {
   using Pair = std::pair<std::string, std::string>;
+  OptionInfo info = info_of(names, meaning);
+  if (info.value.empty()) info.value = "TEXT TEXT";
   return keep(app_->add_option_function<Pair>(
-      names,
-      [&first, &second](const Pair& given) {
-        first = given.first;
-        second = given.second;
-      },
-      meaning));
+                  names,
+                  [&first, &second](const Pair& given) {
+                    first = given.first;
+                    second = given.second;
+                  },
+                  meaning),
+              std::move(info));
 }
 
 Option* Parser::add_flag(const std::string& names, bool& value, const std::string& meaning) {
-  return keep(app_->add_flag(names, value, meaning));
+  return keep(app_->add_flag(names, value, meaning), info_of(names, meaning));
 }
 
-void Parser::version(const std::string& text) { app_->set_version_flag("--version", text); }
-void Parser::footer(const std::string& text) { app_->footer(text); }
+void Parser::version(const std::string& text) {
+  CLI::Option* option = app_->set_version_flag("--version", text);
+  (void)keep(option, info_of("--version", "Show the version"));
+}
+void Parser::notes(const std::string& text) { info_.notes = text; }
+void Parser::examples(std::vector<std::string> commands) { info_.examples = std::move(commands); }
 void Parser::callback(std::function<void()> function) { app_->callback(std::move(function)); }
+void Parser::hide() { info_.hidden = true; }
 
 bool Parser::subcommand_given() const { return !app_->get_subcommands().empty(); }
-std::string Parser::help() const { return app_->help(program_ ? "" : "ridgeline"); }
 
-void Parser::hide() { app_->group(""); }
-
-std::string Parser::option_list() const {
-  std::string lines;
-  for (const CLI::App* command : app_->get_subcommands([](const CLI::App*) { return true; })) {
-    for (const CLI::Option* option : command->get_options()) {
-      for (const std::string& name : option->get_lnames()) {
-        lines += fmt::format("{} --{} {}\n", command->get_name(), name,
-                             option->get_expected_max() > 0 ? "value" : "flag");
-      }
-    }
+const Parser& Parser::used() const {
+  for (const auto& command : commands_) {
+    if (command->app_->parsed()) return command->used();
   }
-  return lines;
+  return *this;
 }
+
+CommandInfo Parser::info() const {
+  CommandInfo info = info_;
+  for (const auto& option : options_) info.options.push_back(option->info());
+  // The parser's own, everywhere, in the last group.
+  info.options.push_back(info_of("-h,--help", "Show this help"));
+  info.options.back().heading = info.options.size() > 1 ? options_.back()->info().heading : "";
+  for (const auto& command : commands_) info.commands.push_back(command->info());
+  return info;
+}
+
+std::string Parser::help() const { return help_text(info(), help_width()); }
 
 std::string Parser::parse(int argc, char** argv) {
   check_command(*app_, argc, argv);
   try {
     app_->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    const auto used = app_->get_subcommands();
-    return used.empty() ? app_->help() : used.back()->help(app_->get_name());
+    return used().help();
   } catch (const CLI::CallForVersion&) {
     return app_->version() + '\n';
   } catch (const CLI::ExtrasError&) {
@@ -193,7 +248,20 @@ std::string Parser::parse(int argc, char** argv) {
   } catch (const CLI::ConversionError& error) {
     // "Could not convert: --batch = abc"
     const std::string text = error.what();
-    bad_input("{}: is no number that the option takes", text.substr(text.find(": ") + 2));
+    bad_input("{}: expected a number", text.substr(text.find(": ") + 2));
+  } catch (const CLI::ArgumentMismatch& error) {
+    // "--batch: 1 required NUMBER missing"
+    const std::string text = error.what();
+    const std::size_t colon = text.find(": 1 required ");
+    if (colon == std::string::npos || !text.ends_with(" missing")) bad_input("{}", text);
+    bad_input("{} needs a value: {}", text.substr(0, colon),
+              text.substr(colon + 13, text.size() - colon - 21));
+  } catch (const CLI::ExcludesError& error) {
+    // "--margin excludes --ops"
+    std::string text = error.what();
+    const std::size_t verb = text.find(" excludes ");
+    if (verb != std::string::npos) text.replace(verb, 10, " cannot be combined with ");
+    bad_input("{}", text);
   } catch (const CLI::ParseError& error) {
     bad_input("{}", error.what());
   }

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/profile_output.h"
+#include "cli/tables.h"
 #include "cli/terminal.h"
 #include "measure/profile/trace.h"
 
@@ -42,7 +43,7 @@ int run_profile_command(const ProfileOptions& options) {
   const ProfileReport report = run_profile(options.request, terminal);
   terminal.clear();
 
-  // What cannot be written does not keep the rest from being told.
+  // A file that cannot be written does not keep the rest from being shown.
   std::vector<std::string> troubles;
   const auto writing = [&](const auto& body) {
     try {
@@ -70,7 +71,7 @@ int run_profile_command(const ProfileOptions& options) {
   }
   print(options.output.json ? profile_json(report, view) : profile_text(report, view));
   if (!report.store_trouble.empty()) {
-    troubles.push_back("the store could not be written: " + report.store_trouble);
+    troubles.push_back("cannot write to the store: " + report.store_trouble);
   }
   if (report.collected.status == RunStatus::failed) {
     troubles.push_back(fmt::format("failed after {} watched iterations: {}", profile.iterations,
@@ -78,7 +79,7 @@ int run_profile_command(const ProfileOptions& options) {
   }
   for (const std::string& trouble : troubles) message("ridgeline: " + trouble + '\n');
   if (terminal.signal() != 0) {
-    message("interrupted: less was watched than was asked for\n");
+    message("interrupted: the profile is incomplete\n");
     return 128 + terminal.signal();
   }
   return troubles.empty() ? 0 : 1;
@@ -92,48 +93,56 @@ void add_profile(Parser& program, Action& action) {
   BenchAxes& axes = request.axes;
   BenchWork& work = request.work;
   Parser* command =
-      program.add_subcommand("profile", "Tell where the time of a training step goes, op by op");
-  command->add_option("MODEL,--model", axes.models, "Model, see 'ridgeline models'");
-  command->add_option("--backend", axes.backends,
-                      "Provider, see 'ridgeline backends', or auto [cpu: native, cuda: auto]");
-  command->add_option("--device", axes.devices,
-                      "cpu, cuda:0 for the first graphics processor [the backend's]");
-  command->add_option("--precision", axes.precisions, "fp32, tf32, bf16, fp16; the cpu has fp32");
-  command->add_option("--batch", axes.batches, "Samples in a step");
-  command->add_option("--image", axes.images, "Size of images: 224, 224x224 or 3x224x224");
-  command->add_option("--steps", request.steps, "Iterations that are watched");
-  command->add_option("--by", options->by,
-                      "Rows of the table: op (kind), layer, phase, kernel, step (of the plan), or "
-                      "study2 (matrix multiplication, ReLU, softmax, gradients)");
-  command->add_option("--top N", options->top, "Only so many rows, the others as one");
-  command->add_option("--trace FILE", options->trace,
-                      "Write a trace for Perfetto, chrome://tracing and other readers of PyTorch's "
-                      "traces; gzip where the name ends in .gz");
-  command->add_option(
-      "--against RUN", request.against,
-      "Also the difference to a stored run, op by op: a number, 'last', backend=NAME");
-  command->add_flag("--memory", options->memory, "Also what lives in memory, step by step");
-  add_work_options(*command, work,
-                   "Every iteration gets its batch through the loader, as in training");
-  command->add_flag("--inference", work.inference, "Inference with batch norms folded");
+      program.add_subcommand("profile", "Show where the time of a training step goes, op by op");
+  add_model_option(*command, axes.models, "MODEL,--model NAME",
+                   "Model to profile; 'ridgeline models' lists them");
+  add_backend_option(*command, axes.backends, "--backend NAME",
+                     "Backend, or auto; 'ridgeline backends' lists them [default: native on cpu, "
+                     "auto on cuda]");
+  command->add_option("--device NAME", axes.devices,
+                      "cpu, or cuda:0 for the first GPU [default: the backend's]");
+  command->add_option("--precision NAME", axes.precisions,
+                      "Number format: fp32, tf32, bf16 or fp16; the CPU supports fp32 only");
+  command->heading(kTrainingHeading);
+  command->add_option("--batch N", axes.batches, "Samples per step");
+  command->heading(kDataHeading);
+  command->add_option("--image SIZE", axes.images,
+                      "Image size: 224, 224x224 or 3x224x224 [default: the model's]");
+  add_work_options(*command, work);
+  command->heading(kMeasuringHeading);
+  command->add_option("--steps N", request.steps, "Iterations to profile");
   command->add_flag("--counters", request.counters,
-                    "Count instructions, cycles and cache misses, where the system permits it");
+                    "Count instructions, cycles and cache misses, if the system allows it");
   command->add_flag("--no-roof", request.no_roof,
-                    "Without ceilings, which are measured where the store has none");
-  command->add_option("--telemetry", request.telemetry_hz, "Readings of sensors a second; 0: none");
+                    "Do not compare with the hardware's ceilings, and do not measure them");
+  add_telemetry_option(*command, request.telemetry_hz);
   add_store_options(*command, request.store);
-  add_output_options(*command, options->output, "Write one row for each row of the table");
-  command->footer(
-      "Every table adds up to the time of an iteration; what lies between steps has rows of its "
-      "own.\n"
-      "Examples:\n"
-      "  ridgeline profile mnist_cnn --batch 512\n"
-      "  ridgeline profile resnet50 --image 64 --batch 8 --backend onednn --by layer --top 20\n"
-      "  ridgeline profile mlp --by study2\n"
-      "  ridgeline profile resnet18 --image 64 --trace resnet18.json.gz --steps 2\n"
-      "  ridgeline profile mnist_cnn --backend onednn --against backend=native\n"
-      "  ridgeline profile resnet18 --data photos/ --loader --image 64 --json\n"
-      "  ridgeline profile resnet50 --device cuda:0 --precision bf16 --batch 128 --by kernel");
+  add_output_options(*command, options->output, "Write one row per row of the table");
+  add_table_options(*command, profile_columns());
+  command
+      ->add_option("--by NAME", options->by,
+                   "Rows of the table: op, layer, phase, kernel, step (of the plan), or study2 "
+                   "(matrix multiplication, ReLU, softmax, gradients)")
+      ->values({"op", "layer", "phase", "kernel", "step", "study2"});
+  command->add_option("--top N", options->top, "Show N rows; the others become one");
+  command->add_flag("--memory", options->memory,
+                    "Also show what is in memory at each step of the plan");
+  command->add_option("--against RUN", request.against,
+                      "Also show the difference to a stored run, op by op: a run number, 'last' "
+                      "or backend=NAME");
+  command->add_option("--trace FILE", options->trace,
+                      "Write a trace for Perfetto or chrome://tracing; compressed if the name ends "
+                      "in .gz");
+  command->notes(
+      "Every table adds up to the time of one iteration; time between steps has rows of its own.");
+  command->examples(
+      {"ridgeline profile mnist_cnn --batch 512",
+       "ridgeline profile resnet50 --image 64 --batch 8 --backend onednn --by layer --top 20",
+       "ridgeline profile mlp --by study2",
+       "ridgeline profile resnet18 --image 64 --trace resnet18.json.gz --steps 2",
+       "ridgeline profile mnist_cnn --backend onednn --against backend=native",
+       "ridgeline profile resnet18 --data photos/ --loader --image 64 --json",
+       "ridgeline profile resnet50 --device cuda:0 --precision bf16 --batch 128 --by kernel"});
   command->callback(
       [options, &action] { action = [options] { return run_profile_command(*options); }; });
 }

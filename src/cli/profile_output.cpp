@@ -6,12 +6,13 @@
 #include "base/text.h"
 #include "cli/difference_output.h"
 #include "cli/output.h"
+#include "cli/tables.h"
 #include "measure/profile/device_idle.h"
 
 namespace ridgeline::cli {
 namespace {
 
-constexpr std::size_t kGains = 5;  // rows of "what would be gained", where --top tells no other
+constexpr std::size_t kGains = 5;  // rows of "possible gain" without --top
 constexpr const char* kNone = "";
 
 std::string giga(double number) { return fmt::format("{:.4g}", number / 1e9); }
@@ -35,7 +36,8 @@ std::string heading(const Profile& profile) {
 std::string overhead_text(const Profile& profile) {
   const double overhead = overhead_share(profile);
   return fmt::format(
-      "an iteration: {} watched, {} unwatched (watching costs {:+.1f}%); {} watched iteration{}\n",
+      "one iteration takes {} with profiling, {} without (profiling adds {:+.1f}%); {} profiled "
+      "iteration{}\n",
       duration_text(profile.profiled_seconds), duration_text(profile.unprofiled_seconds),
       100.0 * overhead, profile.iterations, profile.iterations == 1 ? "" : "s");
 }
@@ -112,7 +114,7 @@ std::string table_text(const ProfileTable& table) {
     header = {"#", "layer", "ops", "phase", "kernel"};
     alignment = "rllll";
   }
-  header.insert(header.end(), {"time", "share", "GFLOP/s", "GB/s", "of the roof", "bound"});
+  header.insert(header.end(), {"time", "share", "GFLOP/s", "GB/s", "of roof", "bound"});
   alignment += "rrrrrl";
   if (columns.threads) {
     header.emplace_back("imbalance");
@@ -123,6 +125,8 @@ std::string table_text(const ProfileTable& table) {
     alignment += "rrr";
   }
   TextTable text(header, alignment);
+  text.important(
+      {step ? "#" : header[0], "layer", "time", "share", "of roof", "bound", "GFLOP/s", "GB/s"});
   TableRow total;
   total.name = "iteration";
   for (const TableRow& row : table.rows) {
@@ -132,7 +136,7 @@ std::string table_text(const ProfileTable& table) {
     total.steps += row.steps;
   }
   text.add_row(cells_of(total, table.by, columns));
-  return text.text();
+  return shown_main(text);
 }
 
 std::string breakdown_text(const Profile& profile) {
@@ -144,12 +148,12 @@ std::string breakdown_text(const Profile& profile) {
   };
   add(cpu ? "kernel (steps of the plan)" : "kernel", parts.kernel);
   add("memory copy", parts.copy);
-  add("runtime and launch", parts.runtime);
+  add("runtime and kernel launches", parts.runtime);
   add("data loading", parts.data);
-  add("cpu (the host's own work)", parts.cpu);
+  add("cpu (work of the host)", parts.cpu);
   add("idle and other", parts.idle);
   add("sum", parts.total());
-  return table.text();
+  return shown(table);
 }
 
 std::string idle_text(const Profile& profile) {
@@ -160,8 +164,8 @@ std::string idle_text(const Profile& profile) {
     return duration_text(seconds / static_cast<double>(profile.iterations));
   };
   return fmt::format(
-      "{} is idle for {} of an iteration: {} the host comes late, {} it waits for data, {} for "
-      "what comes before, {} unknown\n",
+      "{} is idle for {} of an iteration: {} because the host is late, {} waiting for data, {} "
+      "waiting for earlier work, {} for unknown reasons\n",
       profile.executor.device, mean(idle.total()), mean(idle.host_late), mean(idle.data),
       mean(idle.dependency), mean(idle.unknown));
 }
@@ -169,7 +173,7 @@ std::string idle_text(const Profile& profile) {
 std::string gains_text(const ProfileTable& table, std::size_t count) {
   std::vector<Gain> gains = gains_of(table);
   if (gains.empty()) return {};
-  TextTable text({"what would be gained", "now", "at its roof", "lost", "iteration then", "bound"},
+  TextTable text({"possible gain", "now", "at its roof", "lost", "iteration then", "bound"},
                  "lrrrrl");
   const std::size_t hidden = gains.size() - std::min(gains.size(), count);
   gains.resize(gains.size() - hidden);
@@ -178,18 +182,28 @@ std::string gains_text(const ProfileTable& table, std::size_t count) {
                   duration_text(gain.least_seconds), duration_text(gain.lost_seconds),
                   duration_text(gain.step_seconds), gain.bound});
   }
-  return '\n' + text.text();
+  return '\n' + shown(text);
 }
 
 }  // namespace
+
+std::vector<std::string> profile_columns() {
+  std::vector<std::string> titles = {"#", "operation", "ops"};
+  for (const std::string_view name : kTableNames) titles.emplace_back(name);
+  for (const char* title : {"calls", "time", "share", "GFLOP/s", "GB/s", "of roof", "bound",
+                            "imbalance", "M instructions", "M cycles", "M cache misses"}) {
+    titles.emplace_back(title);
+  }
+  return titles;
+}
 
 std::string profile_text(const ProfileReport& report, const ProfileView& view) {
   const Profile& profile = report.collected.profile;
   const ProfileTable table = table_of(profile, report.roofs, view.by);
   const std::size_t top = view.top ? static_cast<std::size_t>(*view.top) : table.rows.size();
-  std::string text = heading(profile) + overhead_text(profile) + '\n';
+  std::string text = fitted(heading(profile) + overhead_text(profile)) + '\n';
   text += table_text(top_of(table, top)) + '\n' + breakdown_text(profile);
-  text += idle_text(profile);
+  text += fitted(idle_text(profile));
   text += gains_text(table, view.top ? top : kGains);
   if (view.memory) {
     text += '\n' + memory_timeline_text(report.collected.memory, profile.readings);
@@ -197,15 +211,15 @@ std::string profile_text(const ProfileReport& report, const ProfileView& view) {
   if (view.difference) text += '\n' + difference_text(*view.difference);
   if (!profile.missing.empty()) text += '\n';
   for (const Missing& missing : profile.missing) {
-    text += fmt::format("{}: n/a ({})\n", missing.what, missing.reason);
+    text += fitted(fmt::format("{}: n/a ({})\n", missing.what, missing.reason));
   }
   if (!profile.findings.empty()) text += '\n';
   for (const Finding& finding : profile.findings) {
-    text += fmt::format("{}: {}: {}\n", finding.severity, finding.name, finding.evidence);
+    text += fitted(fmt::format("{}: {}: {}\n", finding.severity, finding.name, finding.evidence));
   }
   if (!view.trace.empty()) text += fmt::format("\ntrace: {}\n", view.trace);
   if (!report.run.empty()) {
-    text += fmt::format("\nrun {} in {}\n", report.run.substr(0, 8), report.store);
+    text += fmt::format("\nstored as run {} in {}\n", report.run.substr(0, 8), report.store);
   }
   return text;
 }

@@ -11,6 +11,9 @@
 
 namespace ridgeline::cli {
 
+// The titles that the main table may have.
+[[nodiscard]] std::vector<std::string> profile_columns();
+
 // How it is shown.
 struct ProfileView {
   TableBy by = TableBy::op;

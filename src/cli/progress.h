@@ -21,6 +21,7 @@ class ProgressBar {
 
  private:
   bool terminal_, drawn_ = false;
+  std::int64_t first_ = -1;  // what was done when it was first shown
   std::chrono::steady_clock::time_point start_, last_;
 };
 

@@ -1,4 +1,4 @@
-// ridgeline report: the store as a page, a paper's tables and figures.
+// ridgeline report: the store as a web page, and as tables and figures for a paper.
 
 #include <nlohmann/json.hpp>
 
@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/progress.h"
@@ -33,12 +34,11 @@ report::Document document_of(const ReportOptions& options) {
   const Store store = Store::open_existing(options.store);
   const report::Data data(store);
   if (data.runs().empty()) {
-    bad_input(
-        "{}: holds no finished runs{}; 'ridgeline study quick' or 'ridgeline bench' make some",
-        options.store,
-        data.unfinished().empty()
-            ? std::string()
-            : fmt::format(", only {} interrupted or failed", data.unfinished().size()));
+    bad_input("{}: has no complete runs{}; 'ridgeline study quick' or 'ridgeline bench' add some",
+              options.store,
+              data.unfinished().empty() ? std::string()
+                                        : fmt::format(", only {} that were interrupted or failed",
+                                                      data.unfinished().size()));
   }
   return make_document(data, {.title = options.title, .studies = options.studies});
 }
@@ -51,11 +51,11 @@ std::int64_t total_bytes(const std::vector<WrittenFile>& files) {
 
 // Single files by name, those of a folder together.
 std::string text_of(const WrittenReport& report, const std::string& folder) {
-  TextTable table({"file", "size", ""}, "lrl");
+  TextTable table({"file", "size", "contents"}, "lrl");
   for (const WrittenFile& file : report.files) {
     if (file.name.find('/') == std::string::npos) {
       table.add_row({folder + '/' + file.name, bytes_text(file.bytes),
-                     file.name == "index.html" ? "the page: open it in a browser" : ""});
+                     file.name == "index.html" ? "the report: open it in a browser" : ""});
     }
   }
   const std::pair<std::string, std::string> folders[] = {
@@ -101,7 +101,7 @@ int run_report(const ReportOptions& options) {
       });
   bar.clear();
   if (interrupt.raised()) {
-    message(fmt::format("ridgeline: interrupted; {} is as it was\n", options.out));
+    message(fmt::format("ridgeline: interrupted; {} is unchanged\n", options.out));
     return 128 + interrupt.signal();
   }
   folder.commit();
@@ -118,29 +118,29 @@ int run_report(const ReportOptions& options) {
 
 void add_report(Parser& program, Action& action) {
   auto options = std::make_shared<ReportOptions>();
-  Parser* command = program.add_subcommand(
-      "report", "Write what the store holds as a page, and as tables and figures for a paper");
-  command->add_option("--store", options->store, "The store to read");
-  command->add_option("--out", options->out, "Folder to write; a former report in it is replaced");
+  Parser* command =
+      program.add_subcommand("report", "Write a web page, tables and figures from the store");
+  command->heading("Contents");
   command
-      ->add_option("--study", options->studies,
-                   "Only these studies, by name; without it all studies and all other runs")
+      ->add_option("--study NAME,...", options->studies,
+                   "Only these studies [default: all studies and all other runs]")
       ->delimiter(',');
-  command->add_option("--title", options->title, "Title of the report");
+  command->add_option("--title TEXT", options->title, "Title of the report");
+  add_store_option(*command, options->store);
+  add_json_option(*command, options->json);
+  command->add_option("--out DIR", options->out,
+                      "Folder to write; an earlier report in it is replaced");
   command
-      ->add_option(
-          "--format", options->formats,
-          "Any of html, markdown, latex, csv, svg, png, and pdf (vector figures for LaTeX)")
+      ->add_option("--format NAME,...", options->formats,
+                   "Any of html, markdown, latex, csv, svg, png and pdf (figures for LaTeX)")
       ->delimiter(',');
-  command->add_flag("--json", options->json, "Tell what was written as JSON");
-  command->footer(
-      "The page is one file that needs no network. PNG and PDF figures need rsvg-convert.\n"
-      "Runs of other machines come into the store with 'ridgeline store import'.\n"
-      "Examples:\n"
-      "  ridgeline report\n"
-      "  ridgeline report --study environments --out paper --title \"Three machines\"\n"
-      "  ridgeline report --format html --out page\n"
-      "  ridgeline report --format latex,pdf,csv --out paper");
+  command->notes(
+      "The page is one file and needs no network. PNG and PDF figures need rsvg-convert. "
+      "'ridgeline store import' adds runs of other machines to the store.");
+  command->examples({"ridgeline report",
+                     "ridgeline report --study environments --out paper --title \"Three machines\"",
+                     "ridgeline report --format html --out page",
+                     "ridgeline report --format latex,pdf,csv --out paper"});
   command->callback([options, &action] { action = [options] { return run_report(*options); }; });
 }
 

@@ -8,6 +8,7 @@
 #include "cli/parser.h"
 #include "cli/progress.h"
 #include "cli/roofline_text.h"
+#include "cli/tables.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/machine/environment.h"
 
@@ -36,7 +37,7 @@ std::vector<RunRecord> runs_of(const Store& store, const std::vector<std::string
   for (const std::string& name : names) {
     RunRecord run = find_run(store, name);
     for (const RunRecord& other : runs) {
-      if (other.id == run.id) bad_input("run {} is named twice", name);
+      if (other.id == run.id) bad_input("run {} is given twice", name);
     }
     runs.push_back(std::move(run));
   }
@@ -50,7 +51,7 @@ void measure_missing(const std::string& path, const std::vector<RunRecord>& runs
   const Environment here = read_environment();
   for (const MissingCeilings& one : missing) {
     if (environment_record(here, one.environment.label).key != one.environment.key) continue;
-    message(fmt::format("measuring the ceilings of {}, once for this environment\n", one.device));
+    message(fmt::format("measuring the ceilings of {} (only once on this machine)\n", one.device));
     Store store{std::filesystem::path(path)};
     ProgressBar bar;
     (void)known_or_measured(store, one.environment.key, one.device,
@@ -72,7 +73,7 @@ int run_roofline(const RooflineOptions& options) {
     write_file_atomically(options.output.csv, roofline_csv(found, view));
   }
   print(options.output.json ? roofline_json(found, view) : roofline_text(found, view));
-  // What lies above its roof is no result: scripts must notice.
+  // A point above its roof is wrong: scripts must notice.
   for (const RooflineGroup& group : found.groups) {
     for (const RunRoofline& run : group.runs) {
       if (!roofline_errors(run, group.roofs).empty()) return 1;
@@ -86,26 +87,29 @@ int run_roofline(const RooflineOptions& options) {
 void add_roofline(Parser& program, Action& action) {
   auto options = std::make_shared<RooflineOptions>();
   Parser* command = program.add_subcommand(
-      "roofline", "Hold stored runs against the measured ceilings of their machine");
-  command->add_option(
-      "run", options->runs,
-      "Runs by number, first letters of their uuid, 'last', or conditions such as "
-      "backend=native,model=resnet18 (the newest that fits); none: those of the last "
-      "bench call");
-  command->add_option("--store", options->store, "The store to read");
-  command->add_option("--by", options->by,
-                      "What a point stands for: network, layer, op (kind) or step of the plan");
-  command->add_option("--top", options->top, "Only the points that lose the most time");
-  add_output_options(*command, options->output, "Write one row for each point");
-  command->footer(
-      "Efficiency is the least time that the measured roofs allow over the measured time.\n"
-      "Exit code 1 says that a point lies above its roof: a cost, a time or a ceiling is wrong.\n"
-      "Examples:\n"
-      "  ridgeline roofline\n"
-      "  ridgeline roofline last --by op\n"
-      "  ridgeline roofline backend=native,model=resnet18 --by layer\n"
-      "  ridgeline roofline 12 13 --by step --top 20\n"
-      "  ridgeline roofline --by layer --json");
+      "roofline", "Show how close stored runs come to the hardware's limits");
+  command->heading("Runs");
+  command->add_option("RUN", options->runs,
+                      "Run numbers, first letters of a uuid, 'last', or conditions such as "
+                      "backend=native,model=resnet18 (the newest match) [default: the runs of the "
+                      "last bench call]");
+  add_store_option(*command, options->store);
+  add_output_options(*command, options->output, "Write one row per point");
+  add_table_options(*command, roofline_columns());
+  command
+      ->add_option("--by NAME", options->by,
+                   "One point per network, layer, op (kind) or step (of the plan)")
+      ->values({"network", "layer", "op", "step"});
+  command->add_option("--top N", options->top, "Show the N points that lose the most time");
+  command->notes(
+      "Efficiency is the least time that the measured ceilings allow, divided by the measured "
+      "time.\n"
+      "The exit code is 1 if a point is above its roof: then a cost, a time or a ceiling is "
+      "wrong.");
+  command->examples({"ridgeline roofline", "ridgeline roofline last --by op",
+                     "ridgeline roofline backend=native,model=resnet18 --by layer",
+                     "ridgeline roofline 12 13 --by step --top 20",
+                     "ridgeline roofline --by layer --json"});
   command->callback([options, &action] { action = [options] { return run_roofline(*options); }; });
 }
 

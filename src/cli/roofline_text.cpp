@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/tables.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -38,7 +39,7 @@ std::string heading(const RooflineGroup& group) {
   return text;
 }
 
-// Units that the runs of a group compute in: roofs of others would only be in the way.
+// Units that the runs of a group compute in; roofs of others are not shown.
 std::vector<std::string> units_of(const RooflineGroup& group) {
   std::vector<std::string> units;
   for (const ComputeRoof& roof : group.roofs.compute) {
@@ -64,9 +65,9 @@ std::string roofs_text(const RooflineGroup& group) {
     header.push_back(fmt::format("ridge {} FLOP/byte", unit));
     alignment += 'r';
   }
-  text += units.empty() ? "n/a for these runs' units" : joined(peaks, ", ");
+  text += units.empty() ? "n/a for the units of these runs" : joined(peaks, ", ");
   if (group.roofs.latency_seconds) {
-    text += fmt::format("; a step starts in {}", duration_text(*group.roofs.latency_seconds));
+    text += fmt::format("; starting a step takes {}", duration_text(*group.roofs.latency_seconds));
   }
   TextTable table(header, alignment);
   for (const MemoryRoof& roof : group.roofs.memory) {
@@ -78,16 +79,18 @@ std::string roofs_text(const RooflineGroup& group) {
     }
     table.add_row(std::move(cells));
   }
-  return text + "\n\n" + table.text();
+  return fitted(text) + "\n\n" + shown(table);
 }
 
 char mark_of(std::size_t index) { return index < 26 ? static_cast<char>('a' + index) : '+'; }
 
 std::string networks_text(const RooflineGroup& group) {
   TextTable table(
-      {"", "run", "model", "image", "backend", "batch", "time", "steps' sum", "GFLOP", "GB moved",
-       "FLOP/byte", "GFLOP/s", "GB/s", "attainable GFLOP/s", "efficiency", "bound (share of time)"},
+      {"mark", "run", "model", "image", "backend", "batch", "time", "sum of steps", "GFLOP",
+       "GB moved", "FLOP/byte", "GFLOP/s", "GB/s", "attainable GFLOP/s", "efficiency", "bound"},
       "lrlllrrrrrrrrrrl");
+  table.important({"mark", "run", "model", "backend", "batch", "time", "efficiency", "bound",
+                   "GFLOP/s", "FLOP/byte"});
   std::vector<SketchPoint> marks;
   for (std::size_t i = 0; i < group.runs.size(); ++i) {
     const RunRoofline& run = group.runs[i];
@@ -104,7 +107,7 @@ std::string networks_text(const RooflineGroup& group) {
     marks.push_back({mark_of(i), point.intensity().value_or(0.0), point.flops_per_second()});
   }
   const std::vector<std::string> units = units_of(group);
-  std::string text = table.text();
+  std::string text = shown_main(table);
   if (!units.empty()) text += "\n" + roofline_sketch(group.roofs, units.front(), marks);
   return text;
 }
@@ -121,7 +124,7 @@ std::string trajectory_text(const std::vector<const RunRoofline*>& way) {
   const RunRecord& first = way.front()->run;
   return fmt::format("\n{} {} with {}: from batch {} to {}\n{}", first.work.model,
                      first.work.image.text(), first.executor.backend, first.work.batch,
-                     way.back()->run.work.batch, table.text());
+                     way.back()->run.work.batch, shown(table));
 }
 
 std::string_view name_of(Grouping by) {
@@ -157,12 +160,14 @@ std::string points_text(const RunRoofline& run, const RooflineGroup& group,
     alignment += 'r';
   }
   if (counted) {
-    header.emplace_back("FLOP/byte counted");
+    header.emplace_back("FLOP/byte (counted)");
     alignment += 'r';
   }
   header.insert(header.end(), {"bound", "remark"});
   alignment += "ll";
   TextTable table(header, alignment);
+  table.important({std::string(name_of(view.by)), "layer", "time", "lost", "efficiency", "bound",
+                   "share", "GFLOP/s", "FLOP/byte", "#"});
   for (const RooflinePoint& point : points) {
     std::vector<std::string> cells = {fmt::format("{}", steps ? point.index : point.steps),
                                       point.name};
@@ -179,11 +184,12 @@ std::string points_text(const RunRoofline& run, const RooflineGroup& group,
     cells.insert(cells.end(), {bound_with_share(point), point.remark});
     table.add_row(std::move(cells));
   }
-  return fmt::format("\nrun {}: {} {}, batch {}, {} on {}, {}{}{}\n{}", run.run.id,
-                     run.run.work.model, run.run.work.image.text(), run.run.work.batch,
-                     run.run.executor.backend, group.device, group.precision,
-                     group.threads > 0 ? fmt::format(", {} threads", group.threads) : "",
-                     view.top ? ", what loses the most time" : "", table.text());
+  return fitted(fmt::format("\nrun {}: {} {}, batch {}, {} on {}, {}{}{}\n", run.run.id,
+                            run.run.work.model, run.run.work.image.text(), run.run.work.batch,
+                            run.run.executor.backend, group.device, group.precision,
+                            group.threads > 0 ? fmt::format(", {} threads", group.threads) : "",
+                            view.top ? ", the points that lose the most time" : "")) +
+         shown_main(table);
 }
 
 double lost_seconds(const RooflinePoint& point) {
@@ -191,6 +197,35 @@ double lost_seconds(const RooflinePoint& point) {
 }
 
 }  // namespace
+
+std::vector<std::string> roofline_columns() {
+  return {"mark",
+          "run",
+          "model",
+          "image",
+          "backend",
+          "batch",
+          "steps",
+          "#",
+          "layer",
+          "op",
+          "ops",
+          "phase",
+          "kernel",
+          "time",
+          "share",
+          "lost",
+          "sum of steps",
+          "GFLOP",
+          "GB moved",
+          "FLOP/byte",
+          "GFLOP/s",
+          "GB/s",
+          "attainable GFLOP/s",
+          "efficiency",
+          "bound",
+          "remark"};
+}
 
 std::vector<RooflinePoint> shown_points(const RunRoofline& run, const Roofs& roofs,
                                         const RooflineView& view) {
@@ -213,7 +248,7 @@ std::vector<Finding> roofline_errors(const RunRoofline& run, const Roofs& roofs)
 std::string roofline_text(const StoredRooflines& found, const RooflineView& view) {
   std::string text;
   for (const RooflineGroup& group : found.groups) {
-    text += fmt::format("{}{}\n{}\n{}", text.empty() ? "" : "\n\n", heading(group),
+    text += fmt::format("{}{}\n{}\n{}", text.empty() ? "" : "\n\n", fitted(heading(group)),
                         roofs_text(group), networks_text(group));
     for (const auto& way : trajectories(group)) text += trajectory_text(way);
     for (const RunRoofline& run : group.runs) {
@@ -226,7 +261,8 @@ std::string roofline_text(const StoredRooflines& found, const RooflineView& view
       }
     }
   }
-  for (const std::string& reason : found.left_out) text += fmt::format("\nleft out: {}\n", reason);
+  for (const std::string& reason : found.left_out)
+    text += fitted(fmt::format("\nleft out: {}\n", reason));
   return text;
 }
 

@@ -9,6 +9,9 @@
 
 namespace ridgeline::cli {
 
+// The titles that the tables of points may have.
+[[nodiscard]] std::vector<std::string> roofline_columns();
+
 struct RooflineView {
   Grouping by = Grouping::network;
   std::optional<std::int64_t> top;  // the points that lose the most time; nothing: all, in order

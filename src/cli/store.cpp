@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/store_output.h"
+#include "cli/tables.h"
 #include "lab/complete_runs.h"
 #include "store/columns.h"
 #include "store/import_file.h"
@@ -37,7 +38,7 @@ struct StoreCommand {
   bool json = false;
 };
 
-// Runs by their names, each once, in the order told.
+// Runs by their names, each once, in the order given.
 std::vector<RunRecord> runs_named(const Store& store, const std::vector<std::string>& names) {
   std::vector<RunRecord> runs;
   std::set<RunId> seen;
@@ -92,8 +93,8 @@ int run_import(const StoreCommand& options) {
     const std::int64_t added = store.import(name);
     files.push_back({{"file", name}, {"new_runs", added}});
     text += fmt::format("{}: {}\n", name,
-                        added == 0 ? "nothing new: its runs are here already"
-                                   : runs_text(added) + " more in " + options.store.path);
+                        added == 0 ? "nothing new, all its runs are in the store already"
+                                   : runs_text(added) + " added to " + options.store.path);
   }
   complete_runs(store);
   const std::int64_t count = store.run_count();
@@ -111,12 +112,12 @@ bool is_folder(const fs::path& path) {
 
 int run_export(const StoreCommand& options) {
   if (options.csv.empty() && options.google.empty()) {
-    bad_input("nothing to write told: --csv FILE.csv, --csv FOLDER or --google-benchmark FILE");
+    bad_input("no output given; use --csv FILE.csv, --csv FOLDER or --google-benchmark FILE");
   }
   const Store store = read_store(options.store);
   const std::vector<RunRecord> runs =
       options.names.empty() ? runs_chosen(store, options.choice) : runs_named(store, options.names);
-  if (runs.empty()) bad_input("{}: no run is as asked for", options.store.path);
+  if (runs.empty()) bad_input("{}: no run matches", options.store.path);
   std::vector<std::string> written;
   if (!options.csv.empty() && is_folder(options.csv)) {
     write_tables_csv(store, runs, options.csv);
@@ -185,95 +186,103 @@ int run_columns(const StoreCommand& options) {
 }
 
 void add_choice_options(Parser& command, Choice& choice) {
-  for (const char* name :
-       {"command", "model", "backend", "device", "label", "group", "environment"}) {
-    // The help says what the registry says.
-    for (const Column& column : table("runs").columns) {
-      if (column.name != name) continue;
-      std::string meaning(column.meaning.substr(0, column.meaning.find(" (")));
-      std::erase(meaning, '`');
-      command.add_option(fmt::format("--{} TEXT", name), choice.conditions[name],
-                         "Only runs with this: " + meaning);
-    }
+  struct Condition {
+    const char *name, *meaning;
+  };
+  constexpr Condition kConditions[] = {
+      {"command", "Only runs of this command: bench, train, profile"},
+      {"model", "Only runs of this model"},
+      {"backend", "Only runs of this backend or peer"},
+      {"device", "Only runs on this device"},
+      {"label", "Only runs with this --label"},
+      {"group", "Only runs of the call with this uuid"},
+      {"environment", "Only runs of the environment with this key"}};
+  command.heading("Choice of runs");
+  for (const Condition& each : kConditions) {
+    command.add_option(fmt::format("--{} TEXT", each.name), choice.conditions[each.name],
+                       each.meaning);
   }
-  command.add_option(
-      "--where NAME=VALUE,...", choice.where,
-      "The same for any field of runs: batch=64,precision=bf16 (see 'store columns')");
-  command.add_option("--limit N", choice.limit, "Only so many, the newest");
+  command.add_option("--where NAME=VALUE,...", choice.where,
+                     "Only runs with these values, such as batch=64,precision=bf16; 'ridgeline "
+                     "store columns' lists the names");
+  command.add_option("--limit N", choice.limit, "Only the newest N runs");
 }
 
 constexpr const char* kRunNames =
-    "A run's number, the first letters of its uuid, last, last~1 (the one before)";
+    "A run number, the first letters of a uuid, 'last' or 'last~1' (the one before)";
 
 }  // namespace
 
 void add_store(Parser& program, Action& action) {
   auto options = std::make_shared<StoreCommand>();
   Parser* command =
-      program.add_subcommand("store", "List, show, import, export and delete measured runs");
+      program.add_subcommand("store", "List, show, import, export and delete stored runs");
   const auto add = [&](const char* name, const char* meaning, int (*run)(const StoreCommand&)) {
     Parser* sub = command->add_subcommand(name, meaning);
-    add_store_option(*sub, options->store);
-    sub->add_flag("--json", options->json, "Print one JSON document, messages on standard error");
     sub->callback([options, run, &action] { action = [options, run] { return run(*options); }; });
     return sub;
   };
-  Parser* list = add("list", "The runs in the store", run_list);
+  const auto add_common = [&](Parser* sub) {
+    add_store_option(*sub, options->store.path);
+    add_json_option(*sub, options->json);
+  };
+  Parser* list = add("list", "List the runs in the store", run_list);
   add_choice_options(*list, options->choice);
-  list->footer(
-      "Examples:\n"
-      "  ridgeline store list\n"
-      "  ridgeline store list --model resnet18 --device cpu --limit 20\n"
-      "  ridgeline store list --where batch=64,recompute=yes");
+  add_common(list);
+  add_table_options(*list, list_columns());
+  list->examples({"ridgeline store list",
+                  "ridgeline store list --model resnet18 --device cpu --limit 20",
+                  "ridgeline store list --where batch=64,recompute=yes"});
 
-  Parser* show = add("show", "All that is known of one run", run_show);
+  Parser* show = add("show", "Show everything about one run", run_show);
+  show->heading("Run");
   show->add_option("RUN", options->names,
-                   std::string(kRunNames) + "; or the newest with NAME=VALUE,...")
+                   std::string(kRunNames) +
+                       ", or conditions such as label=before,backend=native "
+                       "(the newest match)")
       ->required()
       ->expected(1);
-  show->footer(
-      "Examples:\n"
-      "  ridgeline store show last\n"
-      "  ridgeline store show 12 --json\n"
-      "  ridgeline store show label=before,backend=native");
+  add_common(show);
+  add_table_options(*show);
+  show->examples({"ridgeline store show last", "ridgeline store show 12 --json",
+                  "ridgeline store show label=before,backend=native"});
 
-  Parser* import = add("import", "Bring in runs of other stores or result files", run_import);
+  Parser* import = add("import", "Add the runs of other stores or result files", run_import);
+  import->heading("Files");
   import->add_option("FILE", options->names, "Stores, or JSON files (see docs/store.md)")
       ->required();
-  import->footer(
-      "What is here already stays as it is: importing twice changes nothing.\n"
-      "Examples:\n"
-      "  ridgeline store import gpu-server.db\n"
-      "  ridgeline store import mac.json --store all.db");
+  add_common(import);
+  import->notes("Runs that are already in the store are skipped: importing twice is harmless.");
+  import->examples(
+      {"ridgeline store import gpu-server.db", "ridgeline store import mac.json --store all.db"});
 
-  Parser* out = add("export", "Write runs for other programs", run_export);
+  Parser* out = add("export", "Write runs to CSV or JSON files for other programs", run_export);
   add_choice_options(*out, options->choice);
-  out->add_option("--runs RUN,...", options->names, "Only these, with commas; named as 'show' does")
+  out->add_option("--runs RUN,...", options->names, "Only these runs, named as for 'store show'")
       ->delimiter(',');
+  add_common(out);
   out->add_option("--csv PATH", options->csv,
-                  "FILE.csv: one row for each sample; a folder: one file for each table");
+                  "FILE.csv: one row per sample; a folder: one file per table");
   out->add_option("--google-benchmark FILE", options->google,
-                  "JSON as Google Benchmark writes it, for its compare.py");
-  out->footer(
-      "Columns carry their units in their names; 'ridgeline store columns' explains them.\n"
-      "Examples:\n"
-      "  ridgeline store export --csv samples.csv --runs last,last~1\n"
-      "  ridgeline store export --csv results/ --model resnet18\n"
-      "  ridgeline store export --google-benchmark after.json --runs 12");
+                  "JSON in the format of Google Benchmark, for its compare.py");
+  out->notes("Column names include units; 'ridgeline store columns' explains the columns.");
+  out->examples({"ridgeline store export --csv samples.csv --runs last,last~1",
+                 "ridgeline store export --csv results/ --model resnet18",
+                 "ridgeline store export --google-benchmark after.json --runs 12"});
 
-  Parser* remove = add("delete", "Remove runs with all that belongs to them", run_delete);
+  Parser* remove = add("delete", "Delete runs with all their data", run_delete);
+  remove->heading("Runs");
   remove->add_option("RUN", options->names, kRunNames)->required();
-  remove->footer("Example:\n  ridgeline store delete 3 4 last");
+  add_common(remove);
+  remove->examples({"ridgeline store delete 3 4 last"});
 
-  add("columns", "Tables, columns, units and registered names", run_columns)
-      ->footer("Example:\n  ridgeline store columns --json");
+  Parser* columns = add("columns", "List the store's tables, columns and units", run_columns);
+  add_common(columns);
+  columns->examples({"ridgeline store columns --json"});
   help_without_subcommand(*command, action);
-  command->footer(
-      "Examples:\n"
-      "  ridgeline store list\n"
-      "  ridgeline store show last\n"
-      "  ridgeline store import gpu-server.db\n"
-      "  ridgeline store export --csv samples.csv");
+  command->examples({"ridgeline store list", "ridgeline store show last",
+                     "ridgeline store import gpu-server.db",
+                     "ridgeline store export --csv samples.csv"});
 }
 
 }  // namespace ridgeline::cli

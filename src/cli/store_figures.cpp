@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/tables.h"
 #include "store/columns.h"
 
 namespace ridgeline::cli {
@@ -69,6 +70,7 @@ std::vector<SensorSummary> sensors_of(const std::vector<Reading>& readings) {
 std::string steps_table(std::span<const StepTime> steps, double total) {
   TextTable table({"#", "phase", "layer", "ops", "kernel", "time", "share", "GFLOP/s", "GB/s"},
                   "rllllrrrr");
+  table.important({"#", "layer", "time", "share", "kernel", "phase"});
   for (const StepTime& step : steps) {
     const auto rate = [&](std::int64_t amount) {
       return step.seconds > 0.0
@@ -80,7 +82,7 @@ std::string steps_table(std::span<const StepTime> steps, double total) {
                    fmt::format("{:.1f}%", total > 0.0 ? 100.0 * step.seconds / total : 0.0),
                    rate(step.flops), rate(step.bytes_read + step.bytes_written)});
   }
-  return table.text();
+  return shown(table);
 }
 
 std::string with_unit(double value, std::string_view unit) {

@@ -1,4 +1,4 @@
-// The stored runs one below the other.
+// The list of stored runs.
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
+#include "cli/tables.h"
 #include "store/field_json.h"
 
 namespace ridgeline::cli {
@@ -15,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "2026-11-15T12:44:13.052Z" without what nobody reads in a list.
+// "2026-11-15 12:44:13" of "2026-11-15T12:44:13.052Z".
 std::string short_time(const std::string& time) {
   std::string text = time.substr(0, 19);
   if (text.size() > 10) text[10] = ' ';
@@ -28,11 +29,16 @@ Json number_or_null(const std::optional<double>& value) {
 
 }  // namespace
 
+std::vector<std::string> list_columns() {
+  return {"run",     "started (UTC)", "command", "model",     "batch",   "image",  "precision",
+          "backend", "device",        "median",  "samples/s", "samples", "status", "label"};
+}
+
 std::string list_text(const Store& store, std::span<const RunRecord> runs) {
   if (runs.empty()) return "no runs\n";
-  TextTable table({"run", "started (UTC)", "command", "model", "batch", "image", "precision",
-                   "backend", "device", "median", "samples/s", "samples", "status", "label"},
-                  "rlllrllllrrrll");
+  TextTable table(list_columns(), "rlllrllllrrrll");
+  table.important({"run", "model", "backend", "batch", "median", "status", "command", "samples/s",
+                   "label", "device", "started (UTC)"});
   bool running = false;
   for (const RunRecord& run : runs) {
     const RunFigures figures = figures_of(store, run);
@@ -45,8 +51,8 @@ std::string list_text(const Store& store, std::span<const RunRecord> runs) {
          figures.samples_per_second ? count_text(std::llround(*figures.samples_per_second)) : "n/a",
          count_text(figures.measured), std::string(name_of(run.status)), run.label});
   }
-  return table.text() +
-         (running ? "\nrunning: still going on, or ended before it could say so\n" : "");
+  return shown_main(table) +
+         (running ? "\nrunning: not finished yet, or the program was killed\n" : "");
 }
 
 std::string list_json(const Store& store, std::span<const RunRecord> runs) {

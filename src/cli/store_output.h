@@ -11,6 +11,9 @@
 
 namespace ridgeline::cli {
 
+// The titles of the list of runs.
+[[nodiscard]] std::vector<std::string> list_columns();
+
 // The runs one below the other.
 [[nodiscard]] std::string list_text(const Store& store, std::span<const RunRecord> runs);
 [[nodiscard]] std::string list_json(const Store& store, std::span<const RunRecord> runs);

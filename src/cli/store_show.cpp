@@ -1,4 +1,4 @@
-// All that the store knows of one run.
+// Everything that the store has about one run.
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/store_figures.h"
 #include "cli/store_output.h"
+#include "cli/tables.h"
 #include "measure/memory_ledger.h"
 #include "store/columns.h"
 #include "store/field_json.h"
@@ -62,7 +63,7 @@ std::string numbers_text(const RunRecord& run) {
     table.add_row({name, with_unit(value, known == nullptr ? "" : known->unit),
                    known == nullptr ? "" : std::string(known->meaning)});
   }
-  return '\n' + table.text();
+  return '\n' + shown(table);
 }
 
 std::string samples_text(const std::vector<Sample>& samples) {
@@ -83,7 +84,7 @@ std::string samples_text(const std::vector<Sample>& samples) {
                    duration_text(found->p5), duration_text(found->p95), duration_text(found->p99),
                    duration_text(s.max)});
   }
-  return any ? '\n' + table.text() : "\nno samples\n";
+  return any ? '\n' + shown(table) : "\nno samples\n";
 }
 
 std::string steps_text(std::vector<StepTime> steps) {
@@ -94,8 +95,8 @@ std::string steps_text(std::vector<StepTime> steps) {
             [](const StepTime& a, const StepTime& b) { return a.seconds > b.seconds; });
   const std::size_t all = steps.size();
   if (steps.size() > kShownSteps) steps.resize(kShownSteps);
-  return fmt::format("\nthe longest of {} steps (sum of all {})\n{}", all, duration_text(total),
-                     steps_table(steps, total));
+  return fmt::format("\nthe slowest of {} steps of the plan (all together {})\n{}", all,
+                     duration_text(total), steps_table(steps, total));
 }
 
 std::string memory_text(const std::vector<MemoryEntry>& memory) {
@@ -110,7 +111,7 @@ std::string sensors_text(const std::vector<Reading>& readings) {
                    with_unit(sensor.mean, sensor.unit), with_unit(sensor.min, sensor.unit),
                    with_unit(sensor.max, sensor.unit), with_unit(sensor.change, sensor.unit)});
   }
-  return '\n' + table.text();
+  return '\n' + shown(table);
 }
 
 std::string epochs_text(const std::vector<EpochRecord>& epochs) {
@@ -120,15 +121,16 @@ std::string epochs_text(const std::vector<EpochRecord>& epochs) {
                                         : std::string("n/a");
   };
   TextTable table({"epoch", "train loss", "train accuracy", "test loss", "test accuracy", "time",
-                   "waiting for data", "energy"},
+                   "data wait", "energy"},
                   "rrrrrrrr");
+  table.important({"epoch", "train loss", "test accuracy", "time"});
   for (const EpochRecord& epoch : epochs) {
     table.add_row({fmt::format("{}", epoch.epoch), or_na(epoch.train_loss, "{:.4f}"),
                    or_na(epoch.train_accuracy, "{:.4f}"), or_na(epoch.test_loss, "{:.4f}"),
                    or_na(epoch.test_accuracy, "{:.4f}"), duration_text(epoch.seconds),
                    duration_text(epoch.data_wait_seconds), or_na(epoch.energy_joules, "{:.1f} J")});
   }
-  return '\n' + table.text();
+  return '\n' + shown(table);
 }
 
 std::string findings_text(const std::vector<Finding>& findings) {
@@ -160,10 +162,10 @@ Json summary_json(const std::optional<SampleSummary>& found) {
 }  // namespace
 
 std::string show_text(const Store& store, const RunRecord& run) {
-  return head_text(store, run) + numbers_text(run) + samples_text(store.samples(run.id)) +
+  return fitted(head_text(store, run)) + numbers_text(run) + samples_text(store.samples(run.id)) +
          steps_text(store.steps(run.id)) + memory_text(store.memory(run.id)) +
          sensors_text(store.readings(run.id)) + epochs_text(store.epochs(run.id)) +
-         findings_text(store.findings(run.id));
+         fitted(findings_text(store.findings(run.id)));
 }
 
 std::string show_json(const Store& store, const RunRecord& run) {

@@ -1,4 +1,4 @@
-// ridgeline study: carries out an experiment that a file describes.
+// ridgeline study: runs an experiment that a file describes.
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/study_output.h"
+#include "cli/tables.h"
 #include "measure/machine/environment.h"
 #include "study/plan.h"
 
@@ -47,17 +48,17 @@ study::MachineOptions machine_options(const StudyOptions& options) {
     const std::size_t equals = text.find('=');
     const std::string path = equals == std::string::npos ? text : text.substr(equals + 1);
     std::error_code ignored;
-    if (!fs::exists(path, ignored)) bad_input("--data {}: there is no '{}'", text, path);
+    if (!fs::exists(path, ignored)) bad_input("--data {}: '{}' does not exist", text, path);
     const std::string whole = fs::absolute(path, ignored).string();
     if (equals != std::string::npos) {
       machine.data[text.substr(0, equals)] = whole;
       continue;
     }
     if (!machine.data_folder.empty()) {
-      bad_input("--data {}: one folder can be named; single data sets as NAME=PATH", text);
+      bad_input("--data {}: only one folder is possible; name single datasets as NAME=PATH", text);
     }
     if (!fs::is_directory(path, ignored)) {
-      bad_input("--data {}: is no folder; name a file's data set: --data NAME={}", text, text);
+      bad_input("--data {}: is not a folder; for one dataset write --data NAME={}", text, text);
     }
     machine.data_folder = whole;
     setenv("RIDGELINE_DATA", whole.c_str(), 1);
@@ -80,7 +81,7 @@ int run_study(const StudyOptions& options) {
   planning.only = parts_of(options.only);
   planning.threads = options.threads;
   if (options.threads < 0) bad_input("--threads {}: must not be negative", options.threads);
-  if (options.store.path == "none") bad_input("a study needs a store: --store FILE");
+  if (options.store.path == "none") bad_input("a study needs a store; use --store FILE");
   check_store(options.store);
 
   const EnvironmentRecord environment =
@@ -118,10 +119,10 @@ int run_study(const StudyOptions& options) {
   summary.items = run.items();
   if (!options.json) {
     if (run.resumed()) {
-      print(fmt::format("Going on with the study that began {}{}\n\n", run.record().started,
+      print(fmt::format("Continuing the study that started {}{}\n\n", run.record().started,
                         run.record().environment == environment.key
                             ? ""
-                            : ", then with another build of the program or other limits"));
+                            : ", with another build of the program or on another machine"));
     }
     print(study_plan_text(summary) + '\n');
   }
@@ -146,47 +147,54 @@ int run_study(const StudyOptions& options) {
 void add_study(Parser& program, Action& action) {
   auto options = std::make_shared<StudyOptions>();
   Parser* command =
-      program.add_subcommand("study", "Carry out an experiment: a built-in one or a file");
-  command->add_option("STUDY", options->name, "A name of 'ridgeline study list', or a file");
-  command->add_option("--scale", options->scale, "small: minutes on two cores; full: as published");
-  command->add_option("--only PART,...", options->only, "Only these parts")->expected(1);
+      program.add_subcommand("study", "Run an experiment: a built-in study or a study file");
+  command->heading("Study");
+  std::vector<std::string> studies = study::built_in_studies();
+  command->add_option("STUDY", options->name, "A study of 'ridgeline study list', or a file")
+      ->values(studies);
   command
-      ->add_option("--data DIR", options->data,
-                   "The folder that holds data sets by name, or NAME=PATH for one of them, "
-                   "repeatable [$RIDGELINE_DATA, data]")
+      ->add_option("--scale NAME", options->scale,
+                   "small: minutes on two cores; full: as published")
+      ->values({"small", "full"});
+  command->add_option("--only PART,...", options->only, "Run only these parts")->expected(1);
+  command
+      ->add_option("--data PATH", options->data,
+                   "Folder with datasets by name, or NAME=PATH for one dataset; can be repeated "
+                   "[default: $RIDGELINE_DATA or data]")
       ->expected(1);
-  add_store_option(*command, options->store);
-  command->add_option("--env-label TEXT", options->store.environment_label,
-                      "Your name for this machine, for example 'cloud CPU, 4 vCPU'");
-  command->add_option("--threads", options->threads, "Threads; 0: one for each usable processor");
+  add_threads_option(*command, options->threads);
   command->add_flag("--restart", options->restart,
-                    "Begin anew, though an interrupted study could go on");
+                    "Start again instead of continuing an interrupted study");
   command->add_flag("--dry-run", options->dry_run, "Only show the plan");
-  command->add_flag("--json", options->json, "Print one JSON document, messages on standard error");
-  command->footer(
-      "What this machine cannot do is left out by name. An interrupted study goes on where it "
-      "stopped when it is called again.\n"
-      "Examples:\n"
-      "  ridgeline study quick\n"
-      "  ridgeline study backends --scale full --dry-run\n"
-      "  ridgeline study environments --env-label 'cloud CPU, 4 vCPU' --data ~/data\n"
-      "  ridgeline study roofline --only gpu,ceilings\n"
-      "  ridgeline study show quick > mine.toml; ridgeline study mine.toml\n"
-      "  ridgeline study list");
+  add_store_option(*command, options->store.path);
+  add_environment_label_option(*command, options->store.environment_label);
+  add_json_option(*command, options->json);
+  add_table_options(*command);
+  command->notes(
+      "Items that this machine cannot run are left out, with the reason. The same command "
+      "continues an interrupted study.");
+  command->examples({"ridgeline study quick", "ridgeline study backends --scale full --dry-run",
+                     "ridgeline study environments --env-label 'cloud CPU, 4 vCPU' --data ~/data",
+                     "ridgeline study roofline --only gpu,ceilings",
+                     "ridgeline study show quick > mine.toml; ridgeline study mine.toml",
+                     "ridgeline study list"});
 
-  Parser* list = command->add_subcommand("list", "The built-in studies");
-  list->add_flag("--json", options->json, "Print one JSON document");
-  list->footer("Example:\n  ridgeline study list");
+  command->heading("");
+  Parser* list = command->add_subcommand("list", "List the built-in studies");
+  add_json_option(*list, options->json);
+  add_table_options(*list);
+  list->examples({"ridgeline study list"});
   list->callback([options, &action] {
     action = [options] {
       print(options->json ? study_list_json() : study_list_text());
       return 0;
     };
   });
-  Parser* show = command->add_subcommand("show", "Print a study's file");
-  show->add_option("STUDY", options->name, "A name of 'ridgeline study list', or a file")
-      ->required();
-  show->footer("Example:\n  ridgeline study show quick > mine.toml");
+  Parser* show = command->add_subcommand("show", "Print the file of a study");
+  show->add_option("STUDY", options->name, "A study of 'ridgeline study list', or a file")
+      ->required()
+      ->values(studies);
+  show->examples({"ridgeline study show quick > mine.toml"});
   show->callback([options, &action] {
     action = [options] {
       print(study::find_study(options->name).text);

@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/tables.h"
 #include "store/fields.h"
 
 namespace ridgeline::cli {
@@ -27,7 +28,7 @@ std::string plural(std::size_t count, const char* word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
 
-// Seconds in words that do not pretend to be exact.
+// Seconds, rounded.
 std::string about(double seconds) {
   if (seconds < 1.0) return "a moment";
   if (seconds < 90.0) return fmt::format("{:.0f} s", seconds);
@@ -68,7 +69,7 @@ std::string substitutes_text(std::span<const StudyItemRecord> items) {
     if (std::find(names.begin(), names.end(), part) == names.end()) names.push_back(part);
   }
   if (parts.empty()) return {};
-  std::string text = "\nSubstitutes\n";
+  std::string text = "\nSubstituted data and weights\n";
   for (const auto& [what, names] : parts) {
     text += fmt::format("  {}: {}\n", joined(names, ", "), what);
   }
@@ -81,7 +82,8 @@ std::string study_plan_text(const StudySummary& summary) {
   const study::Definition& definition = summary.study->definition;
   std::size_t count = 0, done = 0;
   double seconds = 0.0;
-  TextTable table({"part", "item", "about"}, "llr");
+  TextTable table({"part", "item", "estimate"}, "llr");
+  table.important({"item", "estimate"});
   for (const StudyItemRecord& item : summary.items) {
     if (!runs(item)) continue;
     ++count;
@@ -90,18 +92,17 @@ std::string study_plan_text(const StudySummary& summary) {
     table.add_row({study::part_of(item), item.title + (item.substitute.empty() ? "" : " *"),
                    item.status == ItemStatus::done ? "done"
                    : item.estimated_seconds > 0.0  ? about(item.estimated_seconds)
-                                                   : "nothing"});
+                                                   : "none"});
   }
   std::string text = fmt::format("{}: {}, scale {}\n\n", definition.name, definition.title,
                                  name_of(summary.scale));
-  if (count > 0) text += table.text();
+  if (count > 0) text += shown(table);
   const std::string substitutes = substitutes_text(summary.items);
-  text += left_out_text(summary.items) + substitutes;
-  text += fmt::format(
-      "\n{}{}, about {} in all: an estimate from the work and the speed of the "
-      "hardware{}\n",
-      plural(count, "item"), done > 0 ? fmt::format(", {} of them done already", done) : "",
-      about(seconds), substitutes.empty() ? "" : "; * with a substitute");
+  text += fitted(left_out_text(summary.items) + substitutes);
+  text += fitted(fmt::format(
+      "\n{}{}, about {} in all, estimated from the work and the speed of the hardware{}\n",
+      plural(count, "item"), done > 0 ? fmt::format(", {} already done", done) : "", about(seconds),
+      substitutes.empty() ? "" : ". *: with substituted data or weights"));
   return text;
 }
 
@@ -120,9 +121,9 @@ std::string study_outcome_text(const StudySummary& summary) {
   }
   text += fmt::format("; {}, stored in {}\n", duration_text(summary.seconds), summary.store);
   if (summary.interrupted) {
-    text += "interrupted: the same command goes on from here\n";
+    text += "interrupted; the same command continues the study\n";
   } else if (counts[ItemStatus::failed] > 0) {
-    text += "the same command tries again what failed\n";
+    text += "the same command runs the failed items again\n";
   }
   return text;
 }
@@ -130,10 +131,10 @@ std::string study_outcome_text(const StudySummary& summary) {
 std::string study_idle_text(const StudySummary& summary) {
   std::vector<std::string> reasons;
   for (const auto& [reason, keys] : left_out_of(summary.items)) reasons.push_back(reason);
-  return fmt::format(
-      "study {}: nothing could be done on this machine: {}", summary.study->definition.name,
-      reasons.empty() ? fmt::format("no part runs at scale {}", name_of(summary.scale))
-                      : joined(reasons, "; "));
+  return fmt::format("study {}: this machine cannot run any item: {}",
+                     summary.study->definition.name,
+                     reasons.empty() ? fmt::format("no part has scale {}", name_of(summary.scale))
+                                     : joined(reasons, "; "));
 }
 
 std::string study_json(const StudySummary& summary) {
@@ -170,7 +171,7 @@ std::string study_list_text() {
   for (const std::string& name : study::built_in_studies()) {
     table.add_row({name, study::find_study(name).definition.title});
   }
-  return table.text();
+  return shown(table);
 }
 
 std::string study_list_json() {
@@ -191,7 +192,7 @@ StudyProgress::StudyProgress(std::span<const StudyItemRecord> items)
     : terminal_(isatty(STDERR_FILENO) != 0) {
   for (const StudyItemRecord& item : items) {
     total_ += runs(item) ? 1 : 0;
-    done_ += item.status == ItemStatus::done ? 1 : 0;
+    finished_ += item.status == ItemStatus::done ? 1 : 0;
     if (waits(item)) left_estimate_ += item.estimated_seconds;
   }
 }
@@ -200,7 +201,7 @@ StudyProgress::~StudyProgress() { clear(); }
 
 double StudyProgress::seconds() const { return seconds_since(start_); }
 
-// "7 of 20 done, 2 min 05 s so far, about 6 min left"
+// "7 of 20 items finished in 2 min, about 6 min left"
 std::string StudyProgress::standing() const {
   // Estimates count little until some of them could be compared with the clock.
   constexpr double kTrust = 10.0;
@@ -208,8 +209,8 @@ std::string StudyProgress::standing() const {
   const double item = seconds_since(item_start_);
   const double left = pace * left_estimate_ +
                       (told_ ? 0.0 : std::max(0.0, pace * current_.estimated_seconds - item));
-  return fmt::format("{} of {} done, {} so far, about {} left", done_, total_, about(seconds()),
-                     about(left));
+  return fmt::format("{} of {} items finished in {}, about {} left", finished_, total_,
+                     about(seconds()), about(left));
 }
 
 void StudyProgress::clear() {
@@ -237,8 +238,7 @@ void StudyProgress::begun(const StudyItemRecord& item) {
 void StudyProgress::ended(const StudyItemRecord& item) {
   clear();
   told_ = true;
-  done_ += item.status == ItemStatus::done ? 1 : 0;
-  total_ -= item.status == ItemStatus::left_out ? 1 : 0;
+  ++finished_;  // done, failed or left out: the total stays
   done_estimate_ += item.estimated_seconds;
   done_seconds_ += item.seconds.value_or(0.0);
   std::string outcome =

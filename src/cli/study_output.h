@@ -20,7 +20,7 @@ struct StudySummary {
   std::vector<StudyItemRecord> items;
   double seconds = 0.0;  // of this call
 };
-// The items with estimates, what is left out, what takes the place of what.
+// The items with estimates, what is left out, what is substituted.
 [[nodiscard]] std::string study_plan_text(const StudySummary& summary);
 // How it ended.
 [[nodiscard]] std::string study_outcome_text(const StudySummary& summary);
@@ -51,7 +51,7 @@ class StudyProgress final : public study::StudyObserver {
   InterruptGuard interrupt_;
   bool terminal_, drawn_ = false, told_ = false;
   Clock::time_point start_ = Clock::now(), item_start_ = start_, last_;
-  std::size_t total_ = 0, done_ = 0;
+  std::size_t total_ = 0, finished_ = 0;             // items
   double left_estimate_ = 0.0;                       // of what has not begun
   double done_estimate_ = 0.0, done_seconds_ = 0.0;  // of what has ended in this call
   StudyItemRecord current_;

@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
+#include "cli/tables.h"
 #include "cli/terminal.h"
 #include "cli/train_output.h"
 
@@ -32,22 +33,22 @@ class Printer final : public TrainListener {
 
   void begun(const TrainReport& report, const std::vector<EpochResult>& former) override {
     config_ = report.config;
-    if (json_) {
-      message(report.story);
-      return;
-    }
-    print(header_text(report) + '\n' + table_header(config_));
-    for (const EpochResult& epoch : former) print(table_row(config_, epoch));
+    show(json_ ? report.story : fitted(header_text(report)) + '\n');
+    show(table_header(config_));
+    for (const EpochResult& epoch : former) show(table_row(config_, epoch));
   }
   void epoch(const EpochResult& result) override {
     terminal_.clear();
-    if (!json_) print(table_row(config_, result));
+    show(table_row(config_, result));
   }
 
   void clear() { terminal_.clear(); }
   [[nodiscard]] int signal() const { return terminal_.signal(); }
 
  private:
+  // With --json, standard output is for the document.
+  void show(const std::string& text) const { json_ ? message(text) : print(text); }
+
   bool json_;
   Terminal terminal_;
   TrainConfig config_;
@@ -63,7 +64,7 @@ int run_train_command(const TrainOptions& options) {
   print(output.json ? train_json(report) : summary_text(report));
   if (!report.error.empty()) throw Error(report.error_kind, report.error);
   if (!report.store_trouble.empty()) {
-    message(fmt::format("ridgeline: the store could not be written: {}\n", report.store_trouble));
+    message(fmt::format("ridgeline: cannot write to the store: {}\n", report.store_trouble));
     return 1;
   }
   if (report.checkpoint_failed) return 1;
@@ -71,24 +72,28 @@ int run_train_command(const TrainOptions& options) {
 }
 
 void add_checkpoint_options(Parser& command, CheckpointOptions& options) {
+  command.heading("Checkpoints");
   command.add_option("--weights FILE", options.weights,
-                     "Begin with the weights of a .safetensors, .pth or .pt file; a last layer for "
-                     "another number of classes begins anew");
+                     "Start with the weights of a .safetensors, .pth or .pt file; a last layer "
+                     "with another number of classes starts anew");
   command.add_option("--checkpoint DIR", options.folder,
-                     "Save a checkpoint there after every epoch and when interrupted");
-  command.add_option("--checkpoint-every N", options.every, "Save one every N steps too");
+                     "Save a checkpoint in DIR after every epoch and when interrupted");
+  command.add_option("--checkpoint-every N", options.every, "Also save one every N steps");
   command.add_flag("--resume", options.resume,
-                   "Go on from the last checkpoint in the folder, bit for bit");
+                   "Continue from the last checkpoint in DIR, with bit-identical results");
 }
 
 void add_train_record_options(Parser& command, TrainRecordOptions& options) {
+  add_telemetry_option(command, options.telemetry_hz);
   add_store_options(command, options.store);
-  command.add_option("--telemetry", options.telemetry_hz,
-                     "Readings of sensors in a second; 0: none");
+}
+
+void add_tensorboard_options(Parser& command, TrainRecordOptions& options) {
+  command.heading(kOutputHeading);
   command.add_option("--tensorboard DIR", options.tensorboard,
-                     "Write event files for TensorBoard into this folder as the training goes");
-  command.add_option("--tensorboard-every", options.tensorboard_every,
-                     "Steps between two losses in them");
+                     "Write TensorBoard event files into DIR during training");
+  command.add_option("--tensorboard-every N", options.tensorboard_every,
+                     "Steps between two loss values in them");
 }
 
 }  // namespace
@@ -97,62 +102,77 @@ void add_train(Parser& program, Action& action) {
   auto options = std::make_shared<TrainOptions>();
   TrainRequest& request = options->request;
   Parser* command = program.add_subcommand("train", "Train a model and evaluate it");
-  add_run_options(*command, request.run, "Provider, see 'ridgeline backends', or auto");
-  command->add_option(
-      "--data", request.data,
-      "A name of 'ridgeline data list', synthetic[:CxHxW[:CLASSES[:COUNT]]], a folder "
-      "with images, IDX or CIFAR files, a .csv file or a pack");
-  command->add_option("--validation N", request.validation,
-                      "Hold out samples (a number, or a share below 1) and test on them");
-  command->add_option("--limit N", request.limit,
-                      "Train on a fixed random sample of N, spread over the classes");
-  command->add_option(
-      "--normalize NAME", request.normalize,
-      "unit: pixels / 255; mnist: mean 0.1307, deviation 0.3081; imagenet: its means "
-      "and deviations; or MEAN,DEVIATION [photographs: imagenet, else unit]");
+  add_model_option(*command, request.run.model, "MODEL,--model NAME",
+                   "Model to train; 'ridgeline models' lists them");
+  add_network_settings(*command, request.run, "the data's");
+  command->heading(kDataHeading);
+  command->add_option("--data NAME", request.data,
+                      "A dataset of 'ridgeline data list', a folder of images, of IDX or of CIFAR "
+                      "files, a .csv file, a pack, or synthetic[:CxHxW[:CLASSES[:COUNT]]]");
   command->add_option("--image HxW", request.image,
-                      "The network's input; images are cropped and resized to it [photographs: "
-                      "224x224, Tiny-ImageNet: 64x64, others: their own size]");
-  command->add_option(
-      "--augment KIND", request.augment,
-      "none, flip: mirror at random, crop: random resized crop and flip [photographs: "
-      "crop, else none]");
-  command->add_option("--workers", request.workers,
-                      "Threads that decode images; 0: one for each usable processor");
-  command->add_flag("--strict", request.strict,
-                    "End at the first broken image instead of replacing it");
+                      "Crop and resize images to this size [default: 224x224 for photographs, "
+                      "64x64 for Tiny-ImageNet, else their own size]");
+  command->add_option("--normalize NAME", request.normalize,
+                      "Pixel scaling: unit (pixel / 255), mnist (mean 0.1307, deviation 0.3081), "
+                      "imagenet, or MEAN,DEVIATION [default: imagenet for photographs, else unit]");
+  command
+      ->add_option("--augment NAME", request.augment,
+                   "Random changes of training images: none, flip (mirror), or crop (resized crop "
+                   "and flip) [default: crop for photographs, else none]")
+      ->values({"none", "flip", "crop"});
   command->add_flag("--flip", request.flip, "Mirror training images at random");
-  command->add_option("--epochs", request.epochs, "Passes over the training data");
+  command->add_option("--limit N", request.limit,
+                      "Train on a fixed random sample of N images, evenly over the classes");
+  command->add_option("--validation N", request.validation,
+                      "Test on N training samples that are held out; a number, or a share below 1");
+  command->add_option("--workers N", request.workers,
+                      "Threads that decode images; 0 uses every available processor");
+  command->add_flag("--strict", request.strict,
+                    "Stop at the first broken image instead of replacing it");
+  command->heading(kTrainingHeading);
+  command->add_option("--epochs N", request.epochs, "Passes over the training data");
+  command->add_option("--batch N", request.run.batch, "Samples per step");
+  command
+      ->add_option("--last-batch NAME", request.last_batch,
+                   "The incomplete last batch of an epoch: smaller (use it), drop, or repeat "
+                   "(fill it up)")
+      ->values({"smaller", "drop", "repeat"});
+  command->add_flag("--full-batch", request.full_batch,
+                    "Train on the whole training set as one batch");
+  command->add_option("--iterations N", request.iterations, "Steps with --full-batch");
   add_optimizer_options(*command, request.optimizer);
   add_schedule_options(*command, request.schedule);
-  add_checkpoint_options(*command, request.checkpoint);
-  command->add_option("--last-batch", request.last_batch,
-                      "The last, incomplete batch of an epoch: smaller, drop or repeat");
-  command->add_option("--loss-scale SCALE", request.loss_scale,
-                      "What the loss scale of fp16 begins with [65536]");
-  command->add_flag("--full-batch", request.full_batch,
-                    "The whole training set is one batch, uploaded once");
-  command->add_option("--iterations", request.iterations, "Steps in full-batch mode");
-  command->add_option("--eval-batch", request.eval_batch, "Batch of evaluations [as --batch]");
-  command->add_option("--eval-every", request.eval_every,
-                      "Epochs between evaluations [1; full batch: 50 iterations]");
+  command->add_option("--loss-scale NUMBER", request.loss_scale,
+                      "First loss scale with --precision fp16 [default: 65536]");
+  add_backend_option(*command, request.run.backend, "--backend NAME",
+                     "Backend, or auto; 'ridgeline backends' lists them [default: native on cpu, "
+                     "auto on cuda]");
+  add_device_options(*command, request.run);
+  add_execution_options(*command, request.run);
+  command->heading("Evaluation");
+  command->add_option("--eval-every N", request.eval_every,
+                      "Epochs between evaluations [default: 1; with --full-batch 50 iterations]");
+  command->add_option("--eval-batch N", request.eval_batch,
+                      "Samples per evaluation step [default: as --batch]");
   command->add_option("--target-accuracy SHARE", request.target_accuracy,
-                      "Stop when a test reaches it, and tell when that was; 0.98 or 98%");
+                      "Stop when the test accuracy reaches this, such as 0.98 or 98%, and report "
+                      "when it did");
   command->add_flag("--confusion", request.confusion,
-                    "Print the confusion matrix, precision and recall at the end");
+                    "Show the confusion matrix, precision and recall at the end");
+  add_checkpoint_options(*command, request.checkpoint);
   add_train_record_options(*command, request.record);
-  add_output_options(*command, options->output, "Write one row for each epoch");
-  command->footer(
-      "Examples:\n"
-      "  ridgeline train mnist_cnn --epochs 3\n"
-      "  ridgeline train mnist_cnn --data mnist --batch 512 --lr 0.05 --normalize mnist\n"
-      "  ridgeline train mlp --data mnist --validation 1000 --full-batch --iterations 500 --lr "
-      "0.1\n"
-      "  ridgeline train mnist_cnn --data photos/ --image 64x64 --workers 4\n"
-      "  ridgeline train mlp --set hidden=64,32 --optimizer adam --target-accuracy 85% --json\n"
-      "  ridgeline train mnist_cnn --tensorboard runs/first --epochs 20\n"
-      "  ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1\n"
-      "  ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1 --resume");
+  add_output_options(*command, options->output, "Write one row per epoch");
+  add_table_options(*command);
+  add_tensorboard_options(*command, request.record);
+  command->examples(
+      {"ridgeline train mnist_cnn --epochs 3",
+       "ridgeline train mnist_cnn --data mnist --batch 512 --lr 0.05 --normalize mnist",
+       "ridgeline train mlp --data mnist --validation 1000 --full-batch --iterations 500 --lr 0.1",
+       "ridgeline train mnist_cnn --data photos/ --image 64x64 --workers 4",
+       "ridgeline train mlp --set hidden=64,32 --optimizer adam --target-accuracy 85% --json",
+       "ridgeline train mnist_cnn --tensorboard runs/first --epochs 20",
+       "ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1",
+       "ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1 --resume"});
   command->callback(
       [options, &action] { action = [options] { return run_train_command(*options); }; });
 }

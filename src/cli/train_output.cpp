@@ -9,6 +9,7 @@
 #include "cli/class_output.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/tables.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -42,7 +43,7 @@ std::string shares_text(const ProviderShares& shares) {
   return text;
 }
 
-// A run that waits for its data says so.
+// Tells of a run that waits for its data.
 std::string data_wait_text(const TrainResult& result) {
   double waited = 0.0, seconds = 0.0;
   for (const EpochResult& epoch : result.epochs) {
@@ -51,9 +52,9 @@ std::string data_wait_text(const TrainResult& result) {
   }
   if (!(waited > kWorthTelling * seconds)) return {};
   return fmt::format(
-      "data                 the run waits for data {:.0f}% of the time ({} of {}): more --workers "
-      "or "
-      "a pack would help\n",
+      "data                 {:.0f}% of the time is spent waiting for data ({} of {}): more "
+      "--workers "
+      "or a pack would help\n",
       100.0 * waited / seconds, duration_text(waited), duration_text(seconds));
 }
 
@@ -61,6 +62,55 @@ std::string broken_text(const std::vector<std::string>& images) {
   if (images.empty()) return {};
   return fmt::format("broken images        {}, replaced by the next readable ones\n  {}\n",
                      count_text(std::ssize(images)), listed(images, "\n  "));
+}
+
+// The table grows line by line, so its columns have fixed widths; the most important come first.
+struct EpochColumn {
+  std::string title;
+  std::size_t width;
+  std::string (*cell)(const EpochResult& epoch);
+};
+
+std::vector<EpochColumn> epoch_columns(const TrainConfig& config) {
+  using Epoch = const EpochResult&;
+  std::vector<EpochColumn> columns = {
+      {config.full_batch ? "iteration" : "epoch", 9,
+       [](Epoch epoch) { return fmt::format("{}", epoch.epoch); }},
+      {"train loss", 10, [](Epoch epoch) { return fmt::format("{:.4f}", epoch.train_loss); }},
+      {"train acc", 9, [](Epoch epoch) { return percent_text(epoch.train_accuracy); }},
+      {"test loss", 9,
+       [](Epoch epoch) {
+         return epoch.test_loss ? fmt::format("{:.4f}", *epoch.test_loss) : std::string("n/a");
+       }},
+      {"test acc", 9, [](Epoch epoch) { return percent_or_na(epoch.test_accuracy); }},
+      {"time", 10, [](Epoch epoch) { return duration_text(epoch.seconds); }},
+      {"samples/s", 11,
+       [](Epoch epoch) { return count_text(std::llround(epoch.samples_per_second())); }},
+      {"data wait", 9,
+       [](Epoch epoch) {
+         return epoch.data_wait_seconds > 0.0 ? duration_text(epoch.data_wait_seconds)
+                                              : std::string("0 s");
+       }},
+      {"test time", 9, [](Epoch epoch) {
+         return epoch.test_accuracy ? duration_text(epoch.evaluation_seconds) : std::string("n/a");
+       }}};
+  if (config.schedule.changes()) {
+    columns.insert(columns.begin() + 1, {"lr", 10, [](Epoch epoch) {
+                                           return fmt::format("{:.4g}", epoch.learning_rate);
+                                         }});
+  }
+  return columns;
+}
+
+// How many of them fit.
+std::size_t columns_shown(const std::vector<EpochColumn>& columns) {
+  const std::size_t width = table_width();
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    total += columns[i].width + (i > 0 ? 2 : 0);
+    if (width > 0 && total > width) return std::max<std::size_t>(i, 1);
+  }
+  return columns.size();
 }
 
 }  // namespace
@@ -104,44 +154,45 @@ std::string header_text(const TrainReport& report) {
   text += report.story;
   text += fmt::format("memory     {} state + {} scratch\n", bytes_text(report.state_bytes),
                       bytes_text(report.scratch_bytes));
-  text += fmt::format("set-up     data {}, plans {}\n", duration_text(report.load_seconds),
+  text += fmt::format("setup      data {}, plans {}\n", duration_text(report.load_seconds),
                       duration_text(report.setup_seconds));
   return text;
 }
 
 std::string table_header(const TrainConfig& config) {
-  const std::string names =
-      fmt::format("{:>9}  {}{:>10}  {:>9}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>9}\n",
-                  config.full_batch ? "iteration" : "epoch",
-                  config.schedule.changes() ? "        lr  " : "", "train loss", "train acc",
-                  "test loss", "test acc", "time", "samples/s", "data wait", "test time");
-  std::string line;
-  for (const int width : config.schedule.changes()
-                             ? std::vector<int>{9, 10, 10, 9, 9, 9, 10, 11, 9, 9}
-                             : std::vector<int>{9, 10, 9, 9, 9, 10, 11, 9, 9}) {
-    line += (line.empty() ? "" : "  ") + std::string(static_cast<std::size_t>(width), '-');
+  const std::vector<EpochColumn> columns = epoch_columns(config);
+  const std::size_t shown = columns_shown(columns);
+  std::string names, rule;
+  std::vector<std::string> hidden;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i >= shown) {
+      hidden.push_back(columns[i].title);
+      continue;
+    }
+    names += fmt::format("{}{:>{}}", i > 0 ? "  " : "", columns[i].title, columns[i].width);
+    rule += (i > 0 ? "  " : "") + std::string(columns[i].width, '-');
   }
-  return names + line + '\n';
+  const std::string note =
+      hidden.empty() ? ""
+                     : fmt::format("(not shown: {}; --wide shows all)\n", joined(hidden, ", "));
+  return note + names + '\n' + rule + '\n';
 }
 
 std::string table_row(const TrainConfig& config, const EpochResult& epoch) {
-  const std::string rate =
-      config.schedule.changes() ? fmt::format("{:>10.4g}  ", epoch.learning_rate) : std::string();
-  return fmt::format("{:>9}  {}{:>10.4f}  {:>9}  {:>9}  {:>9}  {:>10}  {:>11}  {:>9}  {:>9}{}\n",
-                     epoch.epoch, rate, epoch.train_loss, percent_text(epoch.train_accuracy),
-                     epoch.test_loss ? fmt::format("{:.4f}", *epoch.test_loss) : "n/a",
-                     percent_or_na(epoch.test_accuracy), duration_text(epoch.seconds),
-                     count_text(std::llround(epoch.samples_per_second())),
-                     epoch.data_wait_seconds > 0.0 ? duration_text(epoch.data_wait_seconds) : "0 s",
-                     epoch.test_accuracy ? duration_text(epoch.evaluation_seconds) : "n/a",
-                     epoch.complete ? "" : "  interrupted");
+  const std::vector<EpochColumn> columns = epoch_columns(config);
+  std::string line;
+  for (std::size_t i = 0; i < columns_shown(columns); ++i) {
+    line += fmt::format("{}{:>{}}", i > 0 ? "  " : "", columns[i].cell(epoch), columns[i].width);
+  }
+  return line + (epoch.complete ? "\n" : "  interrupted\n");
 }
 
 std::string summary_text(const TrainReport& report) {
   const TrainResult& result = report.result;
-  std::string text = "\n";
-  if (report.confusion)
-    text += confusion_text(*report.confusion, report.data->test.class_names) + '\n';
+  const std::string matrix =
+      report.confusion ? confusion_text(*report.confusion, report.data->test.class_names) + '\n'
+                       : "";
+  std::string text;
   const char* unit = report.config.full_batch ? "iteration" : "epoch";
   text += fmt::format("final test accuracy  {}\n", percent_or_na(result.final_test_accuracy));
   if (report.config.target_accuracy) {
@@ -159,8 +210,7 @@ std::string summary_text(const TrainReport& report) {
                   duration_text(result.training_seconds), count_text(result.steps),
                   duration_text(result.first_step_seconds), duration_text(result.total_seconds));
   if (result.checkpoint_seconds > kLeastSaving) {
-    text += fmt::format("checkpoints          {} beside it\n",
-                        duration_text(result.checkpoint_seconds));
+    text += fmt::format("checkpoints          {} more\n", duration_text(result.checkpoint_seconds));
   }
   if (result.scaling) {
     text += fmt::format("loss scale           {:g}; {} step{} skipped for overflow\n",
@@ -169,15 +219,15 @@ std::string summary_text(const TrainReport& report) {
   }
   if (!report.providers.empty()) {
     text +=
-        fmt::format("providers            {} (of a step's time)\n", shares_text(report.providers));
+        fmt::format("backends             {} of a step's time\n", shares_text(report.providers));
   }
   if (report.joules_per_sample) {
-    text += fmt::format("energy               {:.4g} J for each training sample\n",
+    text += fmt::format("energy               {:.4g} J per training sample\n",
                         *report.joules_per_sample);
   }
   text += data_wait_text(result) + broken_text(result.broken_images);
   if (result.interrupted) text += "interrupted: these are the results so far\n";
-  return text;
+  return '\n' + matrix + fitted(text);
 }
 
 std::string train_json(const TrainReport& report) {

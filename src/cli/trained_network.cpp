@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/options.h"
 #include "cli/parser.h"
 #include "train/checkpoint.h"
 #include "train/match_weights.h"
@@ -72,22 +73,22 @@ std::vector<std::string> names_in(const WeightFile& file, std::int64_t classes) 
 
 void add_network_options(Parser& command, NetworkOptions& options, const char* names) {
   RunOptions& run = options.run;
-  command.add_option(names, run.model, "Model, see 'ridgeline models'; a checkpoint tells its own");
-  command.add_option("--set NAME=VALUE", run.settings, "Set an option of the model, repeatable")
-      ->expected(1);
-  command.add_option("--classes N", run.classes, "Classes [those of the weights]");
-  command.add_option("--image HxW", options.image, "Size of the images [the model's own]");
-  command.add_option("--init", run.init, "Initial weights: pytorch or he");
-  command.add_option("--seed", run.seed, "Seed of the initial weights");
+  add_model_option(command, run.model, names,
+                   "Model to use; 'ridgeline models' lists them. Not needed with --checkpoint");
+  add_network_settings(command, run, "those of the weights");
+  command.add_option("--image HxW", options.image, "Image size [default: the model's]");
+  command.add_option("--seed N", run.seed, "Random seed of the initial weights");
   command.add_option("--weights FILE", options.weights,
-                     "Take the weights of a .safetensors, .pth or .pt file");
-  command.add_option("--checkpoint DIR", options.checkpoint, "Take those of the last checkpoint");
-  command.add_flag("--best", options.best, "Take the checkpoint with the best test accuracy");
+                     "Load the weights of a .safetensors, .pth or .pt file");
+  command.add_option("--checkpoint DIR", options.checkpoint,
+                     "Load the last checkpoint that 'train --checkpoint DIR' saved");
+  command.add_flag("--best", options.best,
+                   "Load the checkpoint with the best test accuracy instead of the last one");
 }
 
 TrainedNetwork trained_network(const NetworkOptions& options) {
   if (!options.weights.empty() && !options.checkpoint.empty()) {
-    bad_input("--weights and --checkpoint exclude each other");
+    bad_input("--weights and --checkpoint cannot be combined");
   }
   if (options.best && options.checkpoint.empty()) bad_input("--best needs --checkpoint DIR");
   TrainedNetwork network;

@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
+#include "cli/tables.h"
 #include "cli/terminal.h"
 
 namespace ridgeline::cli {
@@ -50,8 +51,9 @@ std::string error_text(double error) { return fmt::format("{:.2e}", error); }
 
 std::string verify_text(const VerifyResult& result, const VerifyConfig& config) {
   TextTable table({"phase", "value", "shape", config.tested.backend, config.against.backend,
-                   "max error", "rms error", ""},
+                   "max error", "rms error", "note"},
                   "lllllrrl");
+  table.important({"value", "max error", "note", "rms error", "phase", "shape"});
   for (std::size_t i = 0; i < result.values.size(); ++i) {
     const VerifiedValue& value = result.values[i];
     const bool beyond = !(value.worst.max_relative <= config.tolerance);
@@ -64,29 +66,28 @@ std::string verify_text(const VerifyResult& result, const VerifyConfig& config) 
                    error_text(value.worst.rms_relative), mark});
   }
   std::string text = fmt::format(
-      "{} against {}: {}, batch {}, {} step{}; errors are relative to the largest element, for "
-      "positions the share that differs\n{}\n\n{}\n",
+      "{} against {}: {}, batch {}, {} step{}\nErrors are relative to the largest element of a "
+      "value; for positions (of pooling), the share that differs.\n{}\n\n{}\n",
       config.tested.backend, config.against.backend, config.step.model.name, config.step.batch,
       config.steps, config.steps == 1 ? "" : "s",
       config.accumulate
-          ? "errors add up: each value is computed from the backend's own"
-          : fmt::format(
-                "each value is computed from the values of {}, so that errors do not add up",
-                config.against.backend),
-      table.text());
+          ? "Errors accumulate: each backend computes from its own values."
+          : fmt::format("Errors do not accumulate: each step starts from the values of {}.",
+                        config.against.backend),
+      shown(table));
   const std::size_t alone = result.only_tested.size() + result.only_other.size();
   text += fmt::format("{} values compared", result.values.size());
   if (alone > 0) {
     text += fmt::format(
-        "; {} are computed by one side alone, inside a fused kernel of the other "
-        "(--no-pass fusion shows them)",
+        "; {} more exist in one backend only, because the other has them inside a fused kernel "
+        "(--no-pass fusion compares them)",
         alone);
   }
   text += '\n';
   text += result.first_divergence
               ? fmt::format("FAILED: {} differs by more than {}\n",
                             result.values[*result.first_divergence].name, config.tolerance)
-              : fmt::format("passed: all within {}\n", config.tolerance);
+              : fmt::format("passed: all errors are within {}\n", config.tolerance);
   return text;
 }
 
@@ -188,25 +189,27 @@ int run_verify(const VerifyOptions& options) {
 void add_verify(Parser& program, Action& action) {
   auto options = std::make_shared<VerifyOptions>();
   options->run.batch = 32;
-  Parser* command =
-      program.add_subcommand("verify", "Compare two backends layer by layer, gradient by gradient");
-  add_run_options(*command, options->run, "The backend to verify");
-  command->add_option("--against", options->against, "The backend to hold it against");
-  command->add_option("--steps", options->steps, "Training steps");
-  command->add_option("--tolerance ERROR", options->tolerance,
-                      "Largest error, relative to the largest element of a value [by precision]");
-  command->add_flag(
-      "--accumulate", options->accumulate,
-      "Let errors travel: compute each value from the backend's own, not the other's");
+  Parser* command = program.add_subcommand(
+      "verify", "Check that two backends compute the same values and gradients");
+  add_run_options(*command, options->run, "Backend to check");
+  command->heading("Comparison");
+  add_backend_option(*command, options->against, "--against NAME", "Backend to compare with");
+  command->heading("Comparison");
+  command->add_option("--steps N", options->steps, "Training steps");
+  command->add_option("--tolerance NUMBER", options->tolerance,
+                      "Largest allowed error, relative to the largest element of a value "
+                      "[default: depends on the precision]");
+  command->add_flag("--accumulate", options->accumulate,
+                    "Let errors accumulate from layer to layer");
   add_step_data_options(*command, options->data);
   add_optimizer_options(*command, options->optimizer);
-  add_output_options(*command, options->output, "Write one row for each value");
-  command->footer(
-      "Examples:\n"
-      "  ridgeline verify mnist_cnn --backend native --against reference\n"
-      "  ridgeline verify mnist_cnn --backend onednn --against native --steps 5 --batch 64\n"
-      "  ridgeline verify resnet18 --device cuda:0 --backend cuda --against reference --batch 4\n"
-      "The exit code is 1 when a value differs by more than the tolerance.");
+  add_output_options(*command, options->output, "Write one row per value");
+  add_table_options(*command);
+  command->notes("The exit code is 1 if a value differs by more than the tolerance.");
+  command->examples(
+      {"ridgeline verify mnist_cnn --backend native --against reference",
+       "ridgeline verify mnist_cnn --backend onednn --against native --steps 5 --batch 64",
+       "ridgeline verify resnet18 --device cuda:0 --backend cuda --against reference --batch 4"});
   command->callback([options, &action] { action = [options] { return run_verify(*options); }; });
 }
 

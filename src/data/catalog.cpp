@@ -55,7 +55,7 @@ std::int64_t positive(std::string_view text, std::string_view what, const std::s
   const std::int32_t number = number_in<std::int32_t>(text).value_or(0);
   if (number < 1) {
     bad_input(
-        "dataset '{}': '{}' is no {}; expected synthetic:CxHxW:CLASSES:COUNT with whole "
+        "dataset '{}': '{}' is not a {}; expected synthetic:CxHxW:CLASSES:COUNT with whole "
         "numbers from 1, for example synthetic:1x28x28:10:60000",
         spec, text, what);
   }
@@ -120,7 +120,8 @@ bool holds_idx(const fs::path& folder) {
   const std::vector<std::string> names = names_in(folder, error);
   if (error) bad_input("{}: cannot be read: {}", folder.string(), error.message());
   bad_input(
-      "{}: holds no data that is known{}; expected a folder of images for each class (perhaps in "
+      "{}: contains no data of a known kind{}; expected a folder of images for each class (perhaps "
+      "in "
       "train/ and val/), labels.csv beside images, CIFAR's .bin files, or IDX files such as "
       "train-images-idx3-ubyte",
       folder.string(),
@@ -265,7 +266,7 @@ fs::path find_dataset_folder(std::string_view name, std::span<const fs::path> fo
                   "get fashion-mnist"
                 : fmt::format(
                       "get it with: ridgeline data get {0}, or put {1} into one of these folders, "
-                      "or set RIDGELINE_DATA to the folder that holds '{0}'",
+                      "or set RIDGELINE_DATA to the folder that contains '{0}'",
                       name,
                       name == kMnist ? "its four files (train-images-idx3-ubyte.gz, "
                                        "train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, "

@@ -180,7 +180,7 @@ DataCheck check_data(const fs::path& path,
     }
     const std::optional<ImageListing> listing = list_images(path);
     if (!listing) {
-      bad_input("{}: holds no images in a layout that is known; see docs/data.md", path.string());
+      bad_input("{}: contains no images in a known layout; see docs/data.md", path.string());
     }
     check.layout = listing->layout;
     check.problems = listing->problems;

@@ -47,7 +47,7 @@ void append(Dataset& data, const fs::path& path, std::span<const std::uint8_t> b
   const std::size_t record = record_bytes(kind);
   if (bytes.empty() || bytes.size() % record != 0) {
     bad_input(
-        "{}: {} bytes are no whole number of {} records of {} bytes; the file is truncated or "
+        "{}: {} bytes are not a whole number of {} records of {} bytes; the file is truncated or "
         "of another kind",
         path.string(), bytes.size(), kind.name, record);
   }
@@ -122,7 +122,7 @@ Dataset read_cifar_file(const fs::path& path) {
   const bool hundred = bytes.size() % record_bytes(kCifar100) == 0;
   if (bytes.empty() || (!ten && !hundred)) {
     bad_input(
-        "{}: {} bytes are no whole number of CIFAR-10 records ({} bytes) or CIFAR-100 records "
+        "{}: {} bytes are not a whole number of CIFAR-10 records ({} bytes) or CIFAR-100 records "
         "({} bytes)",
         path.string(), bytes.size(), record_bytes(kCifar10), record_bytes(kCifar100));
   }

@@ -84,7 +84,7 @@ std::int64_t side_of_image(const Position& at, std::string_view first, bool head
   const std::int64_t side = std::llround(std::sqrt(static_cast<double>(pixels)));
   if (pixels < 1 || side * side != pixels) {
     bad_input(
-        "{}: {} columns: a label and {} pixels, which make no square image; 28x28 needs 785 "
+        "{}: {} columns: a label and {} pixels, which is not a square image; 28x28 needs 785 "
         "columns{}",
         at.text(), columns, pixels, header ? break_in(first, columns) : std::string());
   }

@@ -94,7 +94,7 @@ std::string limit_note(const Dataset& data, std::int64_t count) {
 
 Split hold_out(const Dataset& data, std::int64_t count, std::uint64_t seed) {
   if (count < 1 || count >= data.count()) {
-    bad_input("{}: cannot hold out {} of {} samples; the number must lie between 1 and {}",
+    bad_input("{}: cannot hold out {} of {} samples; the number must be between 1 and {}",
               data.name, count, data.count(), data.count() - 1);
   }
   std::vector<std::int32_t> order(data.labels.size());
@@ -108,8 +108,7 @@ Split hold_out(const Dataset& data, std::int64_t count, std::uint64_t seed) {
 
 Split hold_out_fraction(const Dataset& data, double fraction, std::uint64_t seed) {
   if (!(fraction > 0.0 && fraction < 1.0)) {
-    bad_input("{}: cannot hold out a share of {}; it must lie between 0 and 1", data.name,
-              fraction);
+    bad_input("{}: cannot hold out a share of {}; it must be between 0 and 1", data.name, fraction);
   }
   return hold_out(data, std::llround(fraction * static_cast<double>(data.count())), seed);
 }

@@ -113,7 +113,9 @@ long transfer_once(const RemoteFile& remote, const fs::path& path, const fs::pat
   if (result != CURLE_OK) {
     fail("{}: cannot be downloaded: {}{}. {}", remote.url,
          *reason != '\0' ? reason : curl_easy_strerror(result),
-         fs::exists(part) ? "; what has arrived is kept and the next try goes on from there" : "",
+         fs::exists(part)
+             ? "; the part that was downloaded is kept, and the same command continues from there"
+             : "",
          by_hand(remote, path));
   }
   return code;

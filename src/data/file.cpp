@@ -93,7 +93,7 @@ class Inflater {
       written += out - stream_.avail_out;
       if (status == Z_STREAM_END) return;
       if (status != Z_OK && status != Z_BUF_ERROR) {
-        bad_input("{}: corrupt gzip data near byte {} of {}: {}; fetch the file again",
+        bad_input("{}: corrupt gzip data near byte {} of {}: {}; download the file again",
                   path_.string(), taken, packed.size(),
                   stream_.msg != nullptr ? stream_.msg : "zlib gives no reason");
       }
@@ -102,7 +102,7 @@ class Inflater {
       } else if (taken == packed.size()) {
         bad_input(
             "{}: truncated gzip data: the file ends after {} bytes, in the middle of the "
-            "compressed stream; fetch the file again",
+            "compressed stream; download the file again",
             path_.string(), packed.size());
       }
     }

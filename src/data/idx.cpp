@@ -25,7 +25,7 @@ std::string_view kind_of(int dimensions) { return dimensions == 1 ? "labels" : "
 
 void check_magic(const fs::path& path, const std::vector<std::uint8_t>& bytes, int dimensions) {
   if (bytes.size() < 4) {
-    bad_input("{}: holds {} bytes, too few for an IDX header", path.string(), bytes.size());
+    bad_input("{}: has {} bytes, too few for an IDX header", path.string(), bytes.size());
   }
   const std::uint32_t wanted =
       std::uint32_t{kUnsignedByte} << 8 | static_cast<std::uint32_t>(dimensions);
@@ -81,7 +81,7 @@ Pair find_pair(const fs::path& folder, const std::string& part) {
 void require_whole(const fs::path& folder, const Pair& pair, const std::string& part) {
   const auto require = [&](const std::optional<fs::path>& path, const char* kind, int dimensions) {
     if (path) return;
-    bad_input("{}: holds no {} of the {} part: expected {}-{}-idx{}-ubyte, with or without .gz",
+    bad_input("{}: has no {} for the {} part: expected {}-{}-idx{}-ubyte, with or without .gz",
               folder.string(), kind, part == "train" ? "training" : "test", part, kind, dimensions);
   };
   require(pair.images, "images", 3);
@@ -127,8 +127,8 @@ Dataset read_idx_pair(const fs::path& images, const fs::path& labels, std::int32
   IdxFile image_file = read_idx(images, 3);
   const IdxFile label_file = read_idx(labels, 1);
   if (image_file.dims[0] != label_file.dims[0]) {
-    bad_input("{} holds {} images but {} holds {} labels; the counts must be equal",
-              images.string(), image_file.dims[0], labels.string(), label_file.dims[0]);
+    bad_input("{} has {} images but {} has {} labels; the counts must be equal", images.string(),
+              image_file.dims[0], labels.string(), label_file.dims[0]);
   }
   check_labels(labels, label_file.data, classes);
   Dataset data;

@@ -327,7 +327,7 @@ void list_class_folders(ImageListing& listing, Lister& lister, const fs::path& r
   for (const std::string& name : folders) {
     std::vector<std::string> files = lister.below(relative / name);
     if (files.empty()) {
-      lister.problem("empty class", relative / name, "holds no .jpg, .jpeg or .png file");
+      lister.problem("empty class", relative / name, "contains no .jpg, .jpeg or .png file");
     }
     add(listing.train, std::move(files), static_cast<std::int32_t>(listing.class_names.size()));
     listing.class_names.push_back(valid_utf8(name));
@@ -339,7 +339,7 @@ void refuse_folder_of_data(const fs::path& root, const std::vector<std::string>&
   for (const std::string& name : folders) {
     if (!is_folder(root / name / "train")) continue;
     bad_input(
-        "{}: is no folder of classes: '{}' in it has a 'train' folder of its own; give the data "
+        "{}: is not a folder of classes: '{}' in it has a 'train' folder of its own; give the data "
         "set's own folder, {}",
         root.string(), name, (root / name).string());
   }
@@ -403,7 +403,7 @@ Split listed_datasets(const ImageListing& listing, FrameSize size) {
   }
   const bool all_empty = listing.train.files.empty();
   if (all_empty) {
-    bad_input("{}: none of its {} folders holds a .jpg, .jpeg or .png file{}",
+    bad_input("{}: none of its {} folders contains a .jpg, .jpeg or .png file{}",
               listing.root.string(), listing.class_names.size(),
               listing.skipped.empty() ? "" : "; " + skipped_text(listing.skipped));
   }
@@ -417,10 +417,11 @@ Split listed_datasets(const ImageListing& listing, FrameSize size) {
               listing.root.string());
   }
   if (listing.classes < 2) {
-    bad_input("{}: holds one class only{}; a folder for each of two or more classes was expected{}",
-              listing.root.string(),
-              listing.class_names.empty() ? "" : ", '" + listing.class_names[0] + "'",
-              suggested_folder(listing));
+    bad_input(
+        "{}: contains only one class{}; a folder for each of two or more classes was expected{}",
+        listing.root.string(),
+        listing.class_names.empty() ? "" : ", '" + listing.class_names[0] + "'",
+        suggested_folder(listing));
   }
   const auto dataset = [&](const ListedImages& part) {
     Dataset data;

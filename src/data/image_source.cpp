@@ -37,7 +37,7 @@ void read_bytes(const std::filesystem::path& path, std::vector<std::uint8_t>& by
   if (fstat(file.get(), &status) != 0) {
     bad_input("{}: cannot be read: {}", name, std::strerror(errno));
   }
-  if (!S_ISREG(status.st_mode)) bad_input("{}: is no regular file", name);
+  if (!S_ISREG(status.st_mode)) bad_input("{}: is not a regular file", name);
   if (status.st_size > kLargestFile) {
     bad_input("{}: {} bytes are more than an image file may have ({})", name, status.st_size,
               kLargestFile);

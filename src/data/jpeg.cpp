@@ -106,7 +106,7 @@ struct JpegReader::State {
     if (errors.base.msg_code == JERR_OUT_OF_MEMORY && (which == 2 || which == 4)) {
       throw std::bad_alloc();
     }
-    bad_input("{}: is no sound JPEG image: {}", name, errors.message);
+    bad_input("{}: is not a valid JPEG image: {}", name, errors.message);
   }
 };
 
@@ -142,8 +142,8 @@ ImageHeader JpegReader::open(std::span<const std::uint8_t> bytes, const std::str
               s.info.image_height, kMostPixels);
   }
   if (pixels > kMostPixelsPerByte * static_cast<std::int64_t>(bytes.size())) {
-    bad_input("{}: is no sound JPEG image: {} bytes cannot hold {}x{} pixels", name, bytes.size(),
-              s.info.image_width, s.info.image_height);
+    bad_input("{}: is not a valid JPEG image: {} bytes cannot hold {}x{} pixels", name,
+              bytes.size(), s.info.image_width, s.info.image_height);
   }
   return {.format = ImageFormat::jpeg,
           .width = static_cast<int>(s.info.image_width),

@@ -19,7 +19,7 @@ void check(std::int64_t count, const LoaderOptions& options) {
   }
   if (options.batch < 1) bad_input("batch {}: must be at least 1", options.batch);
   if (options.batch > count) {
-    bad_input("batch {} is larger than the data; it must lie between 1 and {}", options.batch,
+    bad_input("batch {} is larger than the data; it must be between 1 and {}", options.batch,
               count);
   }
   if (options.prefetch < 1) bad_input("prefetch {}: must be at least 1", options.prefetch);

@@ -51,7 +51,8 @@ NpyArray read_npy(const std::filesystem::path& path) {
   const std::string where = path.string();
   const std::vector<std::uint8_t> file = read_file(path);
   const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
-  if (bytes.size() < 12 || !bytes.starts_with("\x93NUMPY")) bad_input("{}: is no .npy file", where);
+  if (bytes.size() < 12 || !bytes.starts_with("\x93NUMPY"))
+    bad_input("{}: is not a .npy file", where);
   const std::size_t prefix = bytes[6] == 1 ? 10 : 12;  // later versions count in 32 bits
   std::uint32_t length = 0;
   std::memcpy(&length, bytes.data() + 8, prefix - 8);
@@ -61,7 +62,7 @@ NpyArray read_npy(const std::filesystem::path& path) {
   const std::string_view type = after(header, "'descr': ");
   const bool wide = type.starts_with("'<f8'");
   if (!wide && !type.starts_with("'<f4'")) {
-    bad_input("{}: holds {}; expected float32 or float64, little-endian", where,
+    bad_input("{}: contains {}; expected float32 or float64, little-endian", where,
               type.substr(0, std::min(type.find(','), kLongestType)));
   }
   if (!after(header, "'fortran_order': ").starts_with("False")) {

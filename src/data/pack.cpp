@@ -91,7 +91,7 @@ std::string take_text(std::span<const std::uint8_t>& rest, const std::string& na
 void check_header(std::span<const std::uint8_t> file, const std::string& name) {
   const std::string_view magic = format::kMagic;
   if (file.size() < magic.size() || !std::equal(magic.begin(), magic.end(), file.begin())) {
-    bad_input("{}: is no pack: it does not begin with {}", name, magic);
+    bad_input("{}: is not a pack: it does not begin with {}", name, magic);
   }
   if (file.size() < format::kHeaderBytes) {
     bad_input("{}: truncated pack: {} bytes, less than a header", name, file.size());
@@ -174,7 +174,7 @@ void read_records(PackIndex& pack, std::span<const std::uint8_t> index, std::uin
                             .label = format::get<std::int32_t>(index, at + 16)};
     if (record.offset < format::kHeaderBytes || record.offset > end ||
         record.bytes > end - record.offset) {
-      bad_input("{}: damaged pack: record {} lies outside the file", name, i);
+      bad_input("{}: damaged pack: record {} is outside the file", name, i);
     }
     if (pack.kind == PackKind::decoded && record.bytes != pixels) {
       bad_input("{}: damaged pack: record {} has {} bytes, an image of {}x{}x{} has {}", name, i,

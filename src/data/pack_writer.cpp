@@ -164,7 +164,7 @@ class PackWriter {
 PackSummary write_pack(const Split& data, const fs::path& path, const PackOptions& options,
                        const std::function<void(std::int64_t, std::int64_t)>& progress) {
   if (data.train.channels != 1 && data.train.channels != 3) {
-    bad_input("{}: a pack holds images of 1 or 3 channels, these have {}", data.train.name,
+    bad_input("{}: a pack can have images of 1 or 3 channels; these have {}", data.train.name,
               data.train.channels);
   }
   if (options.kind == PackKind::encoded && data.train.images == nullptr) {

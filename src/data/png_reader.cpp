@@ -32,7 +32,7 @@ struct PngReader::State {
     if (std::strstr(message, "nsufficient memory") || std::strstr(message, "ut of memory")) {
       throw std::bad_alloc();
     }
-    bad_input("{}: is no sound PNG image: {}", name, message);
+    bad_input("{}: is not a valid PNG image: {}", name, message);
   }
 
   static void on_error(png_structp png, png_const_charp text) {
@@ -74,7 +74,7 @@ ImageHeader PngReader::open(std::span<const std::uint8_t> bytes, const std::stri
   const std::uint64_t inflated =
       std::uint64_t{png_get_rowbytes(s.png, s.info)} * static_cast<std::uint64_t>(height);
   if (inflated > kMostInflation * bytes.size()) {
-    bad_input("{}: is no sound PNG image: {} bytes cannot hold {}x{} pixels", name, bytes.size(),
+    bad_input("{}: is not a valid PNG image: {} bytes cannot hold {}x{} pixels", name, bytes.size(),
               width, height);
   }
   int orientation = 1;

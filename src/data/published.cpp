@@ -54,7 +54,7 @@ const PublishedDataset& find_published(std::string_view name) {
     names.push_back(dataset.name);
   }
   const std::string guess = did_you_mean(name, names);
-  bad_input("unknown dataset '{}'{} These can be fetched: {}", name, guess.empty() ? "." : guess,
+  bad_input("unknown dataset '{}'{} Downloadable: {}", name, guess.empty() ? "." : guess,
             joined(names, ", "));
 }
 

@@ -32,7 +32,7 @@ fs::path path_below(const char* name, std::string_view inner, const fs::path& ar
   if (name == nullptr) bad_input("{}: an entry has no readable name", archive_path.string());
   const fs::path path = fs::path(name).lexically_normal();
   if (path.is_absolute() || (!path.empty() && *path.begin() == "..")) {
-    bad_input("{}: holds the path '{}', which leads out of the folder; the archive is refused",
+    bad_input("{}: contains the path '{}', which leads out of the folder; the archive is refused",
               archive_path.string(), name);
   }
   if (inner.empty()) return path;
@@ -66,7 +66,7 @@ void unpack(const fs::path& archive_path, const fs::path& folder, std::string_vi
   archive_read_support_format_tar(reader.get());
   archive_read_support_format_zip(reader.get());
   if (archive_read_open_filename(reader.get(), archive_path.c_str(), kBlock) != ARCHIVE_OK) {
-    bad_input("{}: is no archive that can be unpacked: {}", archive_path.string(),
+    bad_input("{}: is not an archive that can be unpacked: {}", archive_path.string(),
               reason_of(reader.get()));
   }
   NewFolder fresh(fmt::format("{}.unpacking{}", folder.string(), getpid()));
@@ -76,7 +76,8 @@ void unpack(const fs::path& archive_path, const fs::path& folder, std::string_vi
     const int status = archive_read_next_header(reader.get(), &entry);
     if (status == ARCHIVE_EOF) break;
     if (status < ARCHIVE_WARN) {
-      bad_input("{}: is damaged or no archive: {}", archive_path.string(), reason_of(reader.get()));
+      bad_input("{}: is damaged or not an archive: {}", archive_path.string(),
+                reason_of(reader.get()));
     }
     const fs::path below = path_below(archive_entry_pathname(entry), inner, archive_path);
     const auto type = archive_entry_filetype(entry);
@@ -98,7 +99,7 @@ void unpack(const fs::path& archive_path, const fs::path& folder, std::string_vi
     }
   }
   if (files == 0) {
-    bad_input("{}: holds no files{}", archive_path.string(),
+    bad_input("{}: contains no files{}", archive_path.string(),
               inner.empty() ? std::string() : fmt::format(" below {}", inner));
   }
   fresh.rename_to(folder);

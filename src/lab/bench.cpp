@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "lab/board/bench_board.h"
 #include "measure/iterations/blocks.h"
 #include "measure/iterations/events.h"
@@ -15,6 +16,7 @@
 #include "measure/iterations/recorder.h"
 #include "measure/iterations/sinks.h"
 #include "measure/iterations/telemetry_watch.h"
+#include "store/identity_fields.h"
 
 namespace ridgeline {
 namespace {
@@ -28,7 +30,7 @@ MeasureOptions measure_options(const BenchRequest& request) {
   measuring.stopping.iterations = request.iterations;
   measuring.stopping.relative_width = 2.0 * request.precision_percent / 100.0;
   measuring.stopping.max_seconds = request.max_seconds;
-  // Who wants to measure for a short time does not want to wait longer before it.
+  // The warm-up takes no longer than the measuring.
   measuring.warmup.max_seconds = std::min(measuring.warmup.max_seconds, request.max_seconds);
   measuring.seed = static_cast<std::uint64_t>(request.work.run.seed);
   measuring.split = request.split;
@@ -48,14 +50,14 @@ void check_request(const BenchRequest& request) {
     bad_input("--warmup {}: must not be negative", *request.warmup);
   }
   if (!(request.precision_percent > 0.0 && request.precision_percent < 100.0)) {
-    bad_input("--precision-target {}: must lie above 0 and below 100 percent",
+    bad_input("--precision-target {}: must be above 0 and below 100 percent",
               request.precision_percent);
   }
   if (!(request.max_seconds > 0.0) || !std::isfinite(request.max_seconds)) {
     bad_input("--max-seconds {}: must be above 0", request.max_seconds);
   }
   if (request.processes < 1 || request.processes > kMostProcesses) {
-    bad_input("--processes {}: must lie between 1 and {}", request.processes, kMostProcesses);
+    bad_input("--processes {}: must be between 1 and {}", request.processes, kMostProcesses);
   }
   check_telemetry(request.telemetry_hz);
   if (!(request.work.peer_seconds > 0.0) || !std::isfinite(request.work.peer_seconds)) {
@@ -63,16 +65,14 @@ void check_request(const BenchRequest& request) {
   }
   const bool full = request.axes.batches.find("full") != std::string::npos;
   if (!request.axes.samples.empty() && !full && !request.work.loader) {
-    bad_input(
-        "--samples {}: changes nothing while one batch lies on the device; it needs --loader or "
-        "--batch full",
-        request.axes.samples);
+    bad_input("--samples {}: has no effect on a single batch; it needs --loader or --batch full",
+              request.axes.samples);
   }
   if (request.work.inference && request.work.loader) {
-    bad_input("--loader is for training steps, not for --inference");
+    bad_input("--loader is for training steps and cannot be combined with --inference");
   }
   if (request.work.inference && request.axes.optimizers != "sgd") {
-    bad_input("--optimizer is for training steps, not for --inference");
+    bad_input("--optimizer is for training steps and cannot be combined with --inference");
   }
 }
 
@@ -87,8 +87,8 @@ std::vector<Combination> checked(BenchRequest& request) {
 std::string order_text(std::size_t candidates, const BenchRequest& request) {
   if (candidates < 2) return {};
   return fmt::format(
-      "measured in turns{}, in blocks of random order (seed {}); the first iteration of a turn "
-      "counts as warm-up",
+      "measured in turns{}, in random order (seed {}); the first iteration of a turn counts as "
+      "warm-up",
       request.iterations ? fmt::format(" of up to {} iterations", kFixedTurn) : "",
       request.work.run.seed);
 }
@@ -113,6 +113,42 @@ class World {
  private:
   CallListener& listener_;
   Clock::time_point start_ = Clock::now();
+};
+
+// Tells of each configuration when it is finished: a call may take minutes, and its table comes at
+// the end.
+class FinishedLines final : public MeasureSink {
+ public:
+  FinishedLines(const ResultCollector& results, std::int64_t processes, CallListener& listener)
+      : results_(results), processes_(processes), listener_(listener) {}
+
+  void ended(std::size_t candidate, const Ending& ending) override {
+    const Measured& measured = results_.results()[candidate];
+    const Work& work = measured.subject.work;
+    const std::string options = options_text(measured.subject.executor);
+    listener_.note(fmt::format(
+        "finished {} of {}: {}, batch {}, {}, {}, {}{}: {}", ++ended_,
+        results_.results().size() * static_cast<std::size_t>(processes_), work.model, work.batch,
+        work.image.text(), work.precision, measured.subject.executor.backend,
+        options.empty() ? "" : fmt::format(" ({})", options), result_text(measured, ending)));
+  }
+
+ private:
+  static std::string result_text(const Measured& measured, const Ending& ending) {
+    if (ending.status == RunStatus::failed) return "failed: " + ending.error;
+    std::vector<double> seconds;
+    for (const Sample& sample : measured.samples) {
+      if (sample.kind == SampleKind::measured) seconds.push_back(sample.wall_seconds);
+    }
+    if (seconds.empty()) return "interrupted";
+    return fmt::format("median {}, {} iterations", duration_text(summarise(seconds).median),
+                       count_text(std::ssize(seconds)));
+  }
+
+  const ResultCollector& results_;
+  std::int64_t processes_;
+  CallListener& listener_;
+  std::size_t ended_ = 0;
 };
 
 // Measures in this process; with telemetry where it is asked for.
@@ -199,6 +235,8 @@ BenchReport run_bench(BenchRequest request, CallListener& listener,
   if (!request.tensorboard.empty()) {
     sinks.add(board.emplace(request.tensorboard, matrix.subjects()));
   }
+  FinishedLines lines(collector, request.processes, listener);
+  sinks.add(lines);
   World world(listener);
   if (request.processes > 1) {
     (void)measure_in_processes(
@@ -240,8 +278,8 @@ void bench_as_process(BenchRequest request, std::int64_t number, std::size_t can
   request.work.run.print_plan = request.work.run.explain = false;
   const BenchMatrix matrix = make_matrix(wanted, request.work, listener);
   if (matrix.steps.size() != candidates) {
-    fail("process {}: {} of {} configurations can be measured now", number, matrix.steps.size(),
-         candidates);
+    fail("process {}: only {} of {} configurations can be measured now", number,
+         matrix.steps.size(), candidates);
   }
   MeasureOptions measuring = measure_options(request);
   measuring.process = number;

@@ -62,7 +62,7 @@ std::string own_device(std::string& backend) {
   const std::size_t at = backend.find('@');
   if (at == std::string::npos) return {};
   std::string device = backend.substr(at + 1);
-  if (device.empty()) bad_input("--backend {}: no device stands behind the @", backend);
+  if (device.empty()) bad_input("--backend {}: the device after the @ is missing", backend);
   backend.erase(at);
   return device;
 }
@@ -106,7 +106,8 @@ std::vector<Combination> combinations(const BenchAxes& axes, bool inference) {
   for (std::string backend : backends) {
     const std::string device = own_device(backend);
     if (!device.empty() && !axes.devices.empty()) {
-      bad_input("--backend {}@{}: tells its device, and --device does, too", backend, device);
+      bad_input("--backend {}@{}: names a device, so --device cannot be used as well", backend,
+                device);
     }
     check_backend(backend);
   }

@@ -36,8 +36,8 @@ class Builder {
     const bool peer = is_peer(combination.backend);
     if (peer && work_.loader) {
       bad_input(
-          "a peer has its batches before it begins: with --loader each would travel from process "
-          "to process, which is no loading of the peer's; leave --loader or the peer out");
+          "peers do not support --loader, because each batch would have to travel from process to "
+          "process; leave out --loader or the peer");
     }
     // A device that only the peer knows: what we compute for comparison, we compute on the cpu.
     const bool elsewhere = peer && combination.device == "mps";
@@ -192,7 +192,7 @@ class Builder {
       step.batch = full ? source.samples : std::stoll(combination.batch);
     }
     if (step.batch > source.samples) {
-      bad_input("batch {} is larger than the data; it must lie between 1 and {}", step.batch,
+      bad_input("batch {} is larger than the data; it must be between 1 and {}", step.batch,
                 source.samples);
     }
     source.key =

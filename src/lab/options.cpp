@@ -62,26 +62,26 @@ void apply(const RunOptions& options) {
   }
   (void)choice_of("--precision", options.precision, kPrecisionNames);
   if (options.batch < 1 || options.batch > kLargestBatch) {
-    bad_input("--batch {}: must lie between 1 and {}", options.batch, kLargestBatch);
+    bad_input("--batch {}: must be between 1 and {}", options.batch, kLargestBatch);
   }
   if (options.classes && (*options.classes < 2 || *options.classes > kLargestBatch)) {
     bad_input("--classes {}: must be at least 2", *options.classes);
   }
   if (options.seed < 0) bad_input("--seed {}: must not be negative", options.seed);
   if (options.threads < 0 || options.threads > kMostThreads) {
-    bad_input("--threads {}: must lie between 0 and {}", options.threads, kMostThreads);
+    bad_input("--threads {}: must be between 0 and {}", options.threads, kMostThreads);
   }
   set_thread_count(options.threads);
 }
 
 void check_telemetry(double hz) {
   if (!(hz >= 0.0 && hz <= 1000.0)) {
-    bad_input("--telemetry {}: must lie between 0 (off) and 1000 readings a second", hz);
+    bad_input("--telemetry {}: must be between 0 (off) and 1000 readings per second", hz);
   }
 }
 
 int checked_workers(int workers) {
-  if (workers < 0 || workers > 256) bad_input("--workers {}: must lie between 0 and 256", workers);
+  if (workers < 0 || workers > 256) bad_input("--workers {}: must be between 0 and 256", workers);
   if (workers > 0) return workers;
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }

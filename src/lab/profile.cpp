@@ -19,12 +19,12 @@ Combination checked(ProfileRequest& request) {
   run.model = request.axes.models;
   apply(run);
   if (request.steps < 1 || request.steps > kMostSteps) {
-    bad_input("--steps {}: must lie between 1 and {}", request.steps, kMostSteps);
+    bad_input("--steps {}: must be between 1 and {}", request.steps, kMostSteps);
   }
   check_telemetry(request.telemetry_hz);
   request.work.workers = checked_workers(request.work.workers);
   if (request.work.inference && request.work.loader) {
-    bad_input("--loader is for training steps, not for --inference");
+    bad_input("--loader is for training steps and cannot be combined with --inference");
   }
   request.axes.optimizers = request.work.optimizer.name;
   std::vector<Combination> wanted = combinations(request.axes, request.work.inference);
@@ -32,11 +32,10 @@ Combination checked(ProfileRequest& request) {
   std::erase_if(wanted,
                 [&](const Combination& each) { return each.batch != request.axes.batches; });
   if (wanted.size() != 1) {
-    bad_input("a profile is of one model, backend, device, batch, precision and image at a time");
+    bad_input("profile takes only one model, backend, device, batch, precision and image size");
   }
   if (is_peer(wanted[0].backend)) {
-    bad_input("--backend {}: only steps of this program's own backends can be profiled",
-              wanted[0].backend);
+    bad_input("--backend {}: peers cannot be profiled, only backends", wanted[0].backend);
   }
   check_store(request.store);
   return wanted[0];
@@ -49,7 +48,7 @@ std::optional<DifferenceSide> other_side(const ProfileRequest& request) {
   const RunRecord run = find_run(store, request.against);
   DifferenceSide side = difference_side(store, run);
   if (side.steps.empty()) {
-    bad_input("--against {}: run {} has no times of steps", request.against, run.id);
+    bad_input("--against {}: run {} has no times of single steps", request.against, run.id);
   }
   return side;
 }
@@ -63,7 +62,7 @@ Roofs roofs_for(std::optional<Store>& store, const RunRecord& run, const Profile
   }
   if (!store) {
     missing.push_back(
-        {"efficiency and bound", "the roofs are kept in the store, and there is none"});
+        {"efficiency and bound", "the roofs are in the store, and --no-store is set"});
     return {};
   }
   const std::string& device = run.executor.device;
@@ -75,7 +74,7 @@ Roofs roofs_for(std::optional<Store>& store, const RunRecord& run, const Profile
         [&](std::int64_t done, std::int64_t total, const std::string& what) {
           if (!told) {
             listener.note(fmt::format(
-                "measuring the ceilings of {}, once for this environment (--no-roof: not)",
+                "measuring the ceilings of {} (only once on this machine; --no-roof skips it)",
                 device));
           }
           told = true;

@@ -28,7 +28,7 @@ Dataset prepare_step(StepSpec& step, const StepDataOptions& options, const RunOp
             .train;
     fit_to_data(step.model, data);
     if (data.count() < step.batch) {
-      bad_input("batch {} is larger than the data; it must lie between 1 and {}", step.batch,
+      bad_input("batch {} is larger than the data; it must be between 1 and {}", step.batch,
                 data.count());
     }
     if (data.images != nullptr) {

@@ -24,7 +24,7 @@ constexpr double kUsualValidation = 0.1;     // share held out of data without a
 
 double parse_number(const char* option, std::string_view text) {
   const auto number = number_in<double>(text);
-  if (!number) bad_input("{} '{}': is no number", option, text);
+  if (!number) bad_input("{} '{}': is not a number", option, text);
   return *number;
 }
 
@@ -35,7 +35,7 @@ double parse_accuracy(const std::string& text) {
       parse_number("--target-accuracy", std::string_view(text).substr(0, text.size() - percent));
   const double share = percent || number > 1.0 ? number / 100.0 : number;
   if (!(share > 0.0 && share <= 1.0)) {
-    bad_input("--target-accuracy {}: must lie between 0 and 1, or between 0% and 100%", text);
+    bad_input("--target-accuracy {}: must be between 0 and 1, or between 0% and 100%", text);
   }
   return share;
 }
@@ -96,7 +96,7 @@ void fit_input(TrainConfig& config, const TrainRequest& request, const Dataset& 
 void fit_batch(TrainConfig& config, const Dataset& data, CallListener& listener) {
   if (config.full_batch || config.step.batch <= data.count()) return;
   listener.note(
-      fmt::format("note: --batch {}: there are {} training samples; all of them are a batch",
+      fmt::format("note: --batch {}: there are only {} training samples; the batch has all of them",
                   config.step.batch, data.count()));
   config.step.batch = data.count();
 }
@@ -193,7 +193,7 @@ class Observer final : public TrainObserver {
     const std::string trouble = record_.board_trouble();
     if (trouble.empty() || board_warned_) return;
     board_warned_ = true;
-    on_warning("nothing more is written for TensorBoard: " + trouble);
+    on_warning("no more TensorBoard events are written: " + trouble);
   }
 
  private:

@@ -16,15 +16,15 @@ TrainCheckpoints::TrainCheckpoints(const CheckpointOptions& options) : options_(
     return;
   }
   if (options.resume && !options.weights.empty()) {
-    bad_input("--weights and --resume exclude each other: a checkpoint has its own weights");
+    bad_input("--weights and --resume cannot be combined: a checkpoint has its own weights");
   }
   const bool there = has_checkpoint(options.folder);
   if (options.resume && !there) {
-    bad_input("{}: holds no checkpoint to resume; without --resume a training begins",
+    bad_input("{}: has no checkpoint to resume; leave out --resume to start a new training",
               options.folder);
   }
   if (!options.resume && there) {
-    bad_input("{}: holds a checkpoint; --resume goes on from it, another folder begins anew",
+    bad_input("{}: already has a checkpoint; use --resume to continue it, or another folder",
               options.folder);
   }
   writer_ = std::make_unique<CheckpointWriter>(options.folder);

@@ -12,7 +12,7 @@ ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config)
   const std::int64_t kernel = config.number("kernel"), hidden = config.number("hidden");
   const std::int64_t blocks = config.number("blocks");
   if (filters.size() != 2 || filters[0] < 1 || filters[1] < 1) {
-    bad_input("mnist_cnn: option filters wants two numbers above 0, such as 8,16");
+    bad_input("mnist_cnn: setting filters needs two numbers above 0, such as 8,16");
   }
   if (kernel < 1 || hidden < 1) {
     bad_input("mnist_cnn: options kernel and hidden must be at least 1");

@@ -15,7 +15,7 @@ std::int64_t parse_number(const ModelConfig& config, std::string_view option,
                           std::string_view text) {
   const auto number = number_in<std::int64_t>(text);
   if (!number || *number < 0) {
-    bad_input("{}: option {} wants whole numbers, not '{}'", config.name, option, text);
+    bad_input("{}: setting {} needs whole numbers, not '{}'", config.name, option, text);
   }
   return *number;
 }
@@ -51,7 +51,7 @@ double ModelConfig::probability(std::string_view option_name) const {
   const std::string text = option(option_name);
   const auto number = number_in<double>(text);
   if (!number || *number < 0.0 || *number >= 1.0) {
-    bad_input("{}: option {} wants a probability of at least 0 and below 1, not '{}'", name,
+    bad_input("{}: setting {} needs a probability of at least 0 and below 1, not '{}'", name,
               option_name, text);
   }
   return *number;

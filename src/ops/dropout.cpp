@@ -25,7 +25,7 @@ namespace {
 std::vector<OutputSpec> outputs(const Attributes& attributes, std::span<const TensorSpec> inputs) {
   const double probability = std::get<DropoutAttributes>(attributes).probability;
   if (!(probability >= 0.0 && probability <= 1.0)) {
-    bad_input("dropout: the probability must lie between 0 and 1, and is {}", probability);
+    bad_input("dropout: the probability must be between 0 and 1, and is {}", probability);
   }
   return {{inputs[0]}};
 }

@@ -25,7 +25,7 @@ void check_rows(std::string_view op, const TensorSpec& rows, const TensorSpec& l
 
 void check_smoothing(std::string_view op, const LossAttributes& a) {
   if (!(a.label_smoothing >= 0.0 && a.label_smoothing <= 1.0)) {
-    bad_input("{}: label smoothing must lie between 0 and 1, and is {}", op, a.label_smoothing);
+    bad_input("{}: label smoothing must be between 0 and 1, and is {}", op, a.label_smoothing);
   }
 }
 

@@ -48,7 +48,7 @@ std::vector<OutputSpec> adam_outputs(const Attributes& attributes,
                                      std::span<const TensorSpec> inputs) {
   const AdamAttributes& a = adam_of(attributes);
   if (!(a.beta1 >= 0.0 && a.beta1 < 1.0 && a.beta2 >= 0.0 && a.beta2 < 1.0)) {
-    bad_input("adam: betas {} and {} must lie in [0, 1)", a.beta1, a.beta2);
+    bad_input("adam: betas {} and {} must be in [0, 1)", a.beta1, a.beta2);
   }
   if (!(a.epsilon >= 0.0) || !(a.weight_decay >= 0.0)) {
     bad_input("adam: epsilon {} and weight decay {} must not be negative", a.epsilon,

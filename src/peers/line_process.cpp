@@ -96,7 +96,7 @@ std::string LineProcess::ask(const std::string& line, double seconds) {
     }
     if (!wait_for_output(deadline)) {
       (void)reap();
-      fail("no answer within {:g} s, so it was ended{}", seconds, last_words());
+      fail("no answer within {:g} s, so it was stopped{}", seconds, last_words());
     }
   }
 }
@@ -137,7 +137,7 @@ std::string LineProcess::last_words() {
     begin = end + 1;
   }
   if (lines.empty()) return {};
-  std::string text = "; its last words:";
+  std::string text = "; its last output:";
   for (const std::string& line : lines) text += "\n  " + line;
   return text;
 }

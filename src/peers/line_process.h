@@ -27,7 +27,7 @@ class LineProcess {
   [[nodiscard]] bool running() const { return child_.running(); }
   // That it has used so far; nothing where it has ended.
   [[nodiscard]] std::optional<double> processor_seconds() const;
-  // "; its last words: ..." or nothing.
+  // "; its last output: ..." or nothing.
   [[nodiscard]] std::string last_words();
 
  private:

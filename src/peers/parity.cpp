@@ -93,7 +93,7 @@ PeerParity check_parity(std::span<const double> ours, std::span<const double> th
     if (!std::isfinite(ours[i]) || !std::isfinite(theirs[i])) {
       parity.worst = std::numeric_limits<double>::quiet_NaN();
       parity.step = step;
-      parity.text = fmt::format("cannot be told: the loss of step {} is {} here and {} there", step,
+      parity.text = fmt::format("unknown: the loss of step {} is {} here and {} there", step,
                                 ours[i], theirs[i]);
       parity.finding = difference(parity.text);
       return parity;

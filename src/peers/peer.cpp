@@ -10,6 +10,7 @@
 #include "base/embedded.h"
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "peers/line_process.h"
 #include "peers/parity.h"
 
@@ -175,7 +176,7 @@ struct Peer::State {
       } catch (const Error& error) {
         reasons.push_back(fmt::format("{}: {}", python, error.what()));
       } catch (const Json::exception&) {
-        reasons.push_back(fmt::format("{}: its answer lacks what was asked for", python));
+        reasons.push_back(fmt::format("{}: its answer is incomplete", python));
       }
       process.reset();
     }
@@ -200,8 +201,8 @@ struct Peer::State {
     Json answer = Json::parse(line, nullptr, false);
     if (!answer.is_object() || answer.value("id", std::int64_t{0}) != requests) {
       process->end(0.0);
-      fail("{}, asked for '{}', answered nonsense and was ended: '{}'{}", name.text(), what,
-           line.substr(0, kShownAnswer), process->last_words());
+      fail("{}, asked for '{}', gave an unreadable answer and was stopped: '{}'{}", name.text(),
+           what, line.substr(0, kShownAnswer), process->last_words());
     }
     if (!answer.contains("error")) return answer;
     const std::string error = answer.at("error").get<std::string>();
@@ -216,7 +217,7 @@ struct Peer::State {
     try {
       return read(answer);
     } catch (const Json::exception&) {
-      fail("{}: an answer lacks what was asked for: {}", name.text(),
+      fail("{}: an answer is incomplete: {}", name.text(),
            json_text(answer).substr(0, kShownAnswer));
     }
   }
@@ -252,6 +253,53 @@ PeerAvailability peer_availability(const PeerName& name, const PeerOptions& opti
   return PeerStarts().availability(name, options);
 }
 
+std::map<std::string, PeerAvailability> installed_peers(const PeerOptions& options) {
+  const TemporaryFolder folder("peers");
+  const fs::path script = write_worker(folder);
+  std::vector<std::string> names;
+  for (const PeerInfo& peer : known_peers()) names.emplace_back(peer.name);
+  const std::string request = json_text(Json{{"id", 1}, {"do", "installed"}, {"peers", names}});
+  std::map<std::string, PeerAvailability> found;
+  // By the reason, where it is the same everywhere it need not be told twice.
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> missing;
+  for (const std::string& python : interpreters(options)) {
+    Json answer;
+    std::string trouble = "its answer is incomplete";
+    try {
+      LineProcess process({python, script.string()});
+      answer = Json::parse(process.ask(request, options.start_seconds), nullptr, false);
+    } catch (const Error& error) {
+      trouble = error.what();
+    }
+    for (const std::string& name : names) {
+      PeerAvailability& peer = found[name];
+      if (peer.available) continue;
+      try {
+        const Json& told = answer.at("peers").at(name);
+        if (told.at("reason").is_null()) {
+          peer.available = true;
+          peer.python = python;
+          if (told.at("version").is_string()) peer.versions[name] = told.at("version");
+        } else {
+          missing[name][told.at("reason").get<std::string>()].push_back(python);
+        }
+      } catch (const Json::exception&) {
+        missing[name][trouble].push_back(python);
+      }
+    }
+  }
+  for (const std::string& name : names) {
+    PeerAvailability& peer = found[name];
+    if (peer.available) continue;
+    std::vector<std::string> reasons;
+    for (const auto& [reason, pythons] : missing[name]) {
+      reasons.push_back(fmt::format("{} ({})", reason, joined(pythons, ", ")));
+    }
+    peer.reason = reasons.empty() ? "no python3 was found" : joined(reasons, "; ");
+  }
+  return found;
+}
+
 Peer::Peer(const PeerName& name, const PeerOptions& options)
     : state_(std::make_unique<State>(name, options)) {
   state_->start();
@@ -270,7 +318,7 @@ std::string Peer::device_name() const { return state_->device; }
 
 PeerSetup Peer::prepare(const PeerWork& work, const PeerFiles& files) {
   if (work.step.flip) {
-    bad_input("{}: peers do not mirror images at random: leave augmentation out", name().text());
+    bad_input("{}: peers do not mirror images at random; leave out augmentation", name().text());
   }
   state_->slowest_step.reset();
   const Json request = {{"do", "prepare"},

@@ -64,6 +64,11 @@ struct PeerAvailability {
 [[nodiscard]] PeerAvailability peer_availability(const PeerName& name,
                                                  const PeerOptions& options = {});
 
+// Whether the modules of a peer are installed. Loads no framework, which would take seconds: one
+// that is installed may still fail to run. `versions` has that of the framework, where it is known.
+[[nodiscard]] std::map<std::string, PeerAvailability> installed_peers(
+    const PeerOptions& options = {});
+
 // One thread calls it. A worker that crashes, hangs or talks nonsense is ended with everything it
 // started, and the call throws a failure with its last words; the other calls then fail, too. An
 // error that the worker reports itself (out of memory, say) leaves it alive. The destructor ends

@@ -116,7 +116,7 @@ PeerName parse_peer(std::string_view text) {
   };
   for (const std::string_view other : {"compile", "cuda-graph"}) {
     if (asked(kEager) && asked(other))
-      bad_input("{}: eager and {} exclude each other", text, other);
+      bad_input("{}: eager and {} cannot be combined", text, other);
   }
   for (const std::string_view option : known) {
     if (option != kEager && asked(option)) name.options.emplace_back(option);

@@ -47,7 +47,7 @@ void check_names(const Place& place, const std::vector<std::string_view>& known)
   if (!place.value.is_object()) bad_input("{}: must be an object", place.where);
   for (const auto& [name, value] : place.value.items()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    bad_input("{}: is no field of the format{}; known here: {}", place.at(name),
+    bad_input("{}: is not a field of the format{}; known: {}", place.at(name),
               did_you_mean(name, known), joined(known, ", "));
   }
 }
@@ -271,11 +271,11 @@ ImportFile read_import_file(const std::filesystem::path& path) {
   try {
     document = Json::parse(stream);
   } catch (const Json::parse_error& error) {
-    bad_input("{}: is no JSON: {}", path.string(), error.what());
+    bad_input("{}: is not JSON: {}", path.string(), error.what());
   }
   const Place place{document, path.string() + ": "};
   if (!document.is_object() || place.find("ridgeline_import") == nullptr) {
-    bad_input("{}: is JSON, but no results to import: 'ridgeline_import' is missing",
+    bad_input("{}: is JSON, but has no results to import: 'ridgeline_import' is missing",
               path.string());
   }
   check_names(place, {"ridgeline_import", "environment", "runs"});

@@ -32,8 +32,7 @@ bool parse_composite(const std::string& text, NumberList& value) { return parse(
 
 void refuse_value(const sqlite::Statement& statement, const std::string& text,
                   std::string_view wanted) {
-  bad_input("{}: the store is damaged: it has '{}' where {} must stand", statement.file(), text,
-            wanted);
+  bad_input("{}: the store is damaged: it has '{}' instead of {}", statement.file(), text, wanted);
 }
 
 }  // namespace ridgeline

@@ -198,8 +198,7 @@ std::int64_t schema_version(sqlite::Connection& connection) {
                      objects = header.integer(2);
   if (application == 0 && version == 0 && objects == 0) return 0;
   if (application != kApplicationId || version < 1) {
-    bad_input("{}: is an SQLite database of another program, no store of Ridgeline",
-              connection.name());
+    bad_input("{}: is an SQLite database of another program, not a store", connection.name());
   }
   if (version > kSchemaVersion) {
     bad_input(
@@ -229,7 +228,7 @@ void check_schema(sqlite::Connection& connection) {
     for (const Column& column : each.columns) {
       const std::string name = fmt::format("{}.{}", each.name, column.name);
       if (!present.contains(name)) {
-        bad_input("{}: the store is damaged: it lacks '{}'", connection.name(), name);
+        bad_input("{}: the store is damaged: '{}' is missing", connection.name(), name);
       }
     }
   }

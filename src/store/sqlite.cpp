@@ -258,7 +258,7 @@ void Connection::raise(int code) const {
   const std::string reason = error != 0 ? std::string(std::strerror(error)) : words;
   switch (code & 0xff) {
     case SQLITE_NOTADB:
-      bad_input("{}: is no store: not an SQLite database", name_);
+      bad_input("{}: is not a store (not an SQLite database)", name_);
     case SQLITE_CORRUPT:
       bad_input(
           "{}: the file is damaged ({}). It was left as it is; sqlite3's .recover may save its "

@@ -32,7 +32,7 @@ void check_file(const fs::path& path) {
   const std::string_view read(head.data(), static_cast<std::size_t>(file.gcount()));
   static constexpr std::string_view kMagic("SQLite format 3\0", 16);
   if (read.empty() || read == kMagic) return;
-  bad_input("{}: is no store: not an SQLite database{}", path.string(),
+  bad_input("{}: is not a store (not an SQLite database){}", path.string(),
             read.front() == '{' ? "; 'ridgeline store import' takes results in JSON" : "");
 }
 
@@ -79,8 +79,10 @@ Store Store::open_existing(const fs::path& path) {
   std::error_code error;
   if (!fs::exists(path, error)) {
     if (error) bad_input("{}: cannot be read: {}", path.string(), error.message());
-    bad_input("{}: there is no such store; measuring commands make one, --store names another",
-              path.string());
+    bad_input(
+        "{}: the store does not exist; bench, train and study create one, and --store names "
+        "another",
+        path.string());
   }
   check_file(path);
   auto database = std::make_unique<Database>();

@@ -65,11 +65,11 @@ std::int64_t Store::run_count() const {
 RunRecord Store::run(const std::string& name) const {
   const std::vector<RunRecord> all = runs();
   const std::string& file = database_->connection->name();
-  if (all.empty()) bad_input("{}: there are no runs in it yet, and so no run '{}'", file, name);
+  if (all.empty()) bad_input("{}: has no runs yet, so there is no run '{}'", file, name);
   if (const std::optional<std::int64_t> back = steps_back(name)) {
     const auto count = static_cast<std::int64_t>(all.size());
     if (*back < count) return all[static_cast<std::size_t>(count - 1 - *back)];
-    bad_input("{}: there are only {} runs in it, and so no '{}'", file, count, name);
+    bad_input("{}: has only {} runs, so there is no '{}'", file, count, name);
   }
   if (is_number(name)) {
     for (const RunRecord& run : all) {

@@ -130,7 +130,7 @@ class Planner {
       }
     }
     sources.missing =
-        fmt::format("{} is not here, and {}; --data DIR names the folder that holds it",
+        fmt::format("{} is not here, and {}; --data DIR names the folder that contains it",
                     joined(part.data, " or "),
                     part.substitute.empty() ? "the study names no substitute"
                                             : "neither is " + joined(part.substitute, " or "));

@@ -174,7 +174,7 @@ void check_together(const Part& part, const TomlEntry& entry) {
   const bool steps_only = part.command != PartCommand::train && !part.loader && !full;
   if (!part.samples.empty() && steps_only) {
     entry.refuse_at("samples",
-                    "changes nothing while one batch lies on the device; it needs loader = true or "
+                    "has no effect on a single batch; it needs loader = true or "
                     "batches = [\"full\"]");
   }
   if (full && part.samples.empty() && part.data.empty()) {

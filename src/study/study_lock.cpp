@@ -27,8 +27,8 @@ StudyLock::StudyLock(const std::filesystem::path& store, const std::string& uuid
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
     if (waited.count() > patience_seconds) {
       bad_input(
-          "this study is running already, in another program that writes to {}; --restart begins "
-          "another one beside it",
+          "this study is running already, in another program that writes to {}; --restart starts "
+          "another one",
           store.string());
     }
     std::this_thread::sleep_for(kPace);

@@ -128,7 +128,7 @@ Checkpoint read_checkpoint(const fs::path& folder) {
 template <typename Read>
 Checkpoint read_while_written(const fs::path& folder, Read read) {
   if (!has_checkpoint(folder)) {
-    bad_input("{}: holds no checkpoint", folder.string());
+    bad_input("{}: has no checkpoint", folder.string());
   }
   for (int attempt = 1;; ++attempt) {
     const std::string name = last_name(folder);
@@ -272,7 +272,7 @@ void check_settings(const Checkpoint& checkpoint, const TrainConfig& config, con
     bad_input("{}: cannot be resumed with other settings:\n  {}", folder, joined(changed, "\n  "));
   }
   if (config.epochs < checkpoint.progress.epoch) {
-    bad_input("{}: {} epochs are done, more than the {} asked for", folder,
+    bad_input("{}: {} epochs are done already, more than --epochs {}", folder,
               checkpoint.progress.epoch, config.epochs);
   }
 }
@@ -308,7 +308,7 @@ Checkpoint read_best_checkpoint(const fs::path& folder) {
   return read_while_written(folder, [&](const std::string& last) {
     const Checkpoint newest = read_checkpoint(folder / last);
     if (!number_of(newest.best)) {
-      bad_input("{}: holds no best checkpoint: no epoch has been tested yet", folder.string());
+      bad_input("{}: has no best checkpoint, because no epoch was tested yet", folder.string());
     }
     return read_checkpoint(folder / newest.best);
   });

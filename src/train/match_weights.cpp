@@ -99,7 +99,7 @@ void check_finite(const WeightFile& file) {
                                      [](float value) { return !std::isfinite(value); });
     if (wrong == 0) continue;
     bad_input(
-        "{}: '{}' holds {} of {} values that are not finite: the training that made it failed",
+        "{}: '{}' has {} of {} values that are not finite; the training that produced it failed",
         file.path.string(), tensor.name, wrong, values.size());
   }
 }

@@ -154,7 +154,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   bool binary(Json::binary_t&) override { refuse("binary data"); }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
-    wrong("the header is no valid JSON near its byte {}", position);
+    wrong("the header is not valid JSON near byte {}", position);
   }
 
  private:

@@ -108,8 +108,8 @@ void check_freeze(const StepSpec& spec, std::span<const Parameter> parameters) {
                  fnmatch(pattern.c_str(), parameter.name.c_str(), 0) == 0;
         });
     if (used) continue;
-    bad_input("freeze '{}': no parameter of {} has such a name; they are named like {} and {}",
-              pattern, spec.model.name, parameters.front().name, parameters.back().name);
+    bad_input("freeze '{}': no parameter of {} matches; names are like {} and {}", pattern,
+              spec.model.name, parameters.front().name, parameters.back().name);
   }
 }
 

@@ -64,13 +64,13 @@ class TensorReader {
       if (inner == nullptr) break;
       dict = inner;
     }
-    if (dict->kind != Kind::dict) bad_input("{}: holds no dict of tensors by name", where_);
+    if (dict->kind != Kind::dict) bad_input("{}: has no dict of named tensors", where_);
     std::set<std::string_view> names;
     for (std::size_t i = 0; i + 1 < dict->items.size(); i += 2) {
       const PickleValue& name = at(dict->items[i]);
       const PickleValue& value = at(dict->items[i + 1]);
       if (value.kind != Kind::tensor) continue;
-      if (name.kind != Kind::text) bad_input("{}: a tensor's name is no text", where_);
+      if (name.kind != Kind::text) bad_input("{}: the name of a tensor is not text", where_);
       if (!names.insert(name.text).second) {
         bad_input("{}: tensor '{}' is there twice", where_, name.text);
       }
@@ -99,7 +99,7 @@ class TensorReader {
       if (at(dict.items[i]).kind == Kind::text)
         keys.push_back(at(dict.items[i]).text.substr(0, 80));
     }
-    bad_input("{}: holds no tensors by name; its keys are: {}", where_, joined(keys, ", "));
+    bad_input("{}: has no named tensors; its keys are: {}", where_, joined(keys, ", "));
   }
 
   template <typename... Args>
@@ -244,7 +244,7 @@ std::string prefix_of(const ZipArchive& archive, const std::string& where) {
     if (name == "data.pkl") return {};
     if (name.ends_with("/data.pkl")) return name.substr(0, name.size() - 8);
   }
-  bad_input("{}: is a zip archive, but none of torch.save: it holds no data.pkl", where);
+  bad_input("{}: is a zip archive, but was not written by torch.save: it has no data.pkl", where);
 }
 
 }  // namespace
@@ -287,7 +287,7 @@ WeightFile read_torch_zip(std::shared_ptr<const MappedFile> mapping) {
     }
     const auto needed = static_cast<std::uint64_t>(storage.view_offset + storage.elements);
     if (found->second.size() / size_of(storage.type) < needed) {
-      bad_input("{}: storage '{}' holds {} bytes, fewer than {} elements", where, storage.key,
+      bad_input("{}: storage '{}' has {} bytes, too few for {} elements", where, storage.key,
                 found->second.size(), needed);
     }
     return found->second;
@@ -335,7 +335,7 @@ WeightFile read_torch_legacy(std::shared_ptr<const MappedFile> mapping) {
   for (const PickleId id : keys.top().items) {
     const std::string_view key = keys.value(id).text;
     const auto type = types.find(key);
-    if (type == types.end()) bad_input("{}: nothing tells the type of storage '{}'", where, key);
+    if (type == types.end()) bad_input("{}: unknown type of storage '{}'", where, key);
     std::uint64_t count = 0;
     if (rest.size() < sizeof(count)) bad_input("{}: truncated before storage '{}'", where, key);
     std::memcpy(&count, rest.data(), sizeof(count));

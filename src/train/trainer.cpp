@@ -48,7 +48,7 @@ void check_normalisation(const StepSpec& step) {
     }
   }
   for (const double mean : step.mean) {
-    if (!std::isfinite(mean)) bad_input("the mean {} of the normalisation is no number", mean);
+    if (!std::isfinite(mean)) bad_input("the mean {} of the normalisation is not a number", mean);
   }
   for (const double deviation : step.deviation) {
     if (!(deviation > 0.0 && std::isfinite(deviation))) {
@@ -82,7 +82,7 @@ void check_train_config(const TrainConfig& config, const Split& data) {
   }
   if (config.step.batch < 1) bad_input("batch {}: must be at least 1", config.step.batch);
   if (config.step.batch > data.train.count()) {
-    bad_input("batch {} is larger than the training data; it must lie between 1 and {}",
+    bad_input("batch {} is larger than the training data; it must be between 1 and {}",
               config.step.batch, data.train.count());
   }
   if (config.eval_batch < 0)
@@ -96,20 +96,19 @@ void check_train_config(const TrainConfig& config, const Split& data) {
     bad_input("a checkpoint every {} steps: must be at least 1", config.checkpoint_every);
   }
   if (!(config.step.label_smoothing >= 0.0 && config.step.label_smoothing <= 1.0)) {
-    bad_input("label smoothing {}: must lie between 0 and 1", config.step.label_smoothing);
+    bad_input("label smoothing {}: must be between 0 and 1", config.step.label_smoothing);
   }
   check_optimizer(config.step.optimizer);
   check_normalisation(config.step);
   if (config.target_accuracy &&
       !(*config.target_accuracy > 0.0 && *config.target_accuracy <= 1.0)) {
-    bad_input("target accuracy {}: must lie above 0 and not above 1", *config.target_accuracy);
+    bad_input("target accuracy {}: must be above 0 and not above 1", *config.target_accuracy);
   }
   if (config.target_accuracy && data.test.empty()) {
     bad_input("a target accuracy needs test samples, and there are none");
   }
   if (config.full_batch && (data.train.images != nullptr || config.crop)) {
-    bad_input(
-        "full-batch training keeps its images as they are: it needs them in memory, uncropped");
+    bad_input("--full-batch needs images in memory and does not crop or resize them");
   }
 }
 

@@ -120,7 +120,7 @@ std::vector<float> WeightTensor::to_float() const {
     case WeightType::bf16:
       return converted<std::uint16_t>(bytes, from_bf16);
     default:
-      fail("{} holds whole numbers ({}), not weights", name, name_of(type));
+      fail("{} contains whole numbers ({}), not weights", name, name_of(type));
   }
 }
 
@@ -136,7 +136,7 @@ WeightFile open_weights(const std::filesystem::path& path) {
   if (is_torch_zip(bytes)) return read_torch_zip(std::move(mapping));
   if (is_torch_legacy(bytes)) return read_torch_legacy(std::move(mapping));
   if (is_safetensors(bytes)) return read_safetensors(std::move(mapping));
-  bad_input("{}: is no weight file; expected safetensors, or a file written by torch.save{}",
+  bad_input("{}: is not a weight file; expected safetensors, or a file written by torch.save{}",
             path.string(), guess(bytes));
 }
 

@@ -157,7 +157,7 @@ std::span<const std::byte> ZipArchive::read(std::string_view name, std::vector<s
     bad_input("{}: broken zip archive: entry '{}' has two sizes", where_, name);
   }
   if (checksum_of(contents) != entry.checksum) {
-    bad_input("{}: entry '{}' fails its checksum; fetch the file again", where_, name);
+    bad_input("{}: entry '{}' fails its checksum; download the file again", where_, name);
   }
   return contents;
 }

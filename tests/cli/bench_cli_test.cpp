@@ -317,7 +317,7 @@ TEST_F(BenchCli, AFullDiskDoesNotCostTheResults) {
   const std::string text{std::istreambuf_iterator<char>(results), {}};
   const std::string said{std::istreambuf_iterator<char>(messages), {}};
   EXPECT_EQ(WEXITSTATUS(status), 1) << said;
-  EXPECT_NE(said.find("the store could not be written"), std::string::npos) << said;
+  EXPECT_NE(said.find("cannot write to the store"), std::string::npos) << said;
   ASSERT_FALSE(text.empty()) << said;
   EXPECT_EQ(Json::parse(text).at("results")[0].at("samples"), 30000);
 }

@@ -122,12 +122,12 @@ TEST_F(CheckpointCli, WrongUseIsRefusedWithTheReason) {
       "train mlp --backend reference --threads 1 --data synthetic:1x8x8:4:64 --batch 16 --epochs "
       "1 ";
   ASSERT_EQ(run(train + "--checkpoint run").code, 0);
-  expect_refused(train + "--checkpoint run", {"run: holds a checkpoint", "--resume"});
+  expect_refused(train + "--checkpoint run", {"run: already has a checkpoint", "--resume"});
   expect_refused(train + "--checkpoint none --resume", {"no checkpoint to resume"});
   EXPECT_FALSE(fs::exists(folder_ / "none"));
   expect_refused(train + "--resume", {"--resume needs --checkpoint"});
   expect_refused(train + "--checkpoint-every 3", {"needs --checkpoint"});
-  expect_refused(train + "--checkpoint run --resume --weights x", {"exclude each other"});
+  expect_refused(train + "--checkpoint run --resume --weights x", {"cannot be combined"});
   expect_refused(train + "--checkpoint run --resume --batch 8 --seed 3 --optimizer adam",
                  {"other settings", "batch: 16 in the checkpoint, 8 now", "seed: 0", "optimizer"});
   expect_refused(train + "--weights none.pth", {"none.pth", "cannot be opened"});

@@ -151,12 +151,12 @@ TEST_F(CompareCli, OpsOfTwoRunsAddUpToTheirDifference) {
   }
   const std::pair<const char*, const char*> refused[] = {
       {"compare --ops 1 3", "has no times of single steps"},
-      {"compare --ops 1 1", "both names mean run 1"},
+      {"compare --ops 1 1", "A and B are both run 1"},
       {"compare --ops 1", "needs two runs"},
       {"compare --ops 1 2 --by kernel", "--by"},
       {"compare --ops 1 2 --top 0", "--top 0"},
       {"compare 1 2 --top 3", "--ops"},
-      {"compare --ops --all last", "leave --all out"}};
+      {"compare --ops --all last", "cannot be combined with --all"}};
   for (const auto& [arguments, words] : refused) {
     const Outcome wrong = run(arguments);
     EXPECT_EQ(wrong.code, 2) << arguments;
@@ -319,7 +319,7 @@ TEST_F(CompareCli, HowTheExecutorsDifferIsShown) {
   EXPECT_EQ(text.code, 3) << text.err;
   for (const char* words :
        {"native on cpu, 4 threads, recompute, without fusion",
-        "the executors differ: threads: 2 against 4; recompute: no against yes; "
+        "differences between A and B: threads: 2 against 4; recompute: no against yes; "
         "passes off: none against fusion"}) {
     EXPECT_NE(text.out.find(words), std::string::npos) << words << text.out;
   }

@@ -121,7 +121,8 @@ TEST_F(DataCli, ListsOfProblemsEndAfterTen) {
   expect_contains(check.out, {"bad09.jpg", "25 problems: 25 x broken image", "--json lists all"});
   EXPECT_EQ(check.out.find("bad10.jpg"), std::string::npos);
   EXPECT_EQ(Json::parse(run("data check photos --json").out)["problems"].size(), 25U);
-  expect_contains(run("data pack photos p.pack --skip-broken").err, {"25 in all", "and 15 more"});
+  expect_contains(run("data pack photos p.pack --skip-broken").err,
+                  {"left out 25 images", "and 15 more"});
   expect_contains(run("eval mnist_cnn --classes 2 --data photos --part train").err,
                   {"25 broken images", "and 15 more"});
 }
@@ -179,7 +180,7 @@ TEST_F(DataCli, RefusesWrongUse) {
     EXPECT_EQ(outcome.code, 2) << arguments;
     expect_contains(outcome.err, parts);
   };
-  refused("data pack photos x.pack --jpeg --size 32", {"--size is for packs of decoded"});
+  refused("data pack photos x.pack --jpeg --size 32", {"cannot be combined with --size"});
   refused("data pack photos nowhere/x.pack", {"nowhere/x.pack"});
   refused(kTrain + "photos --augment zoom", {"--augment", "zoom", "crop"});
   refused(kTrain + "photos --workers -1", {"--workers -1"});

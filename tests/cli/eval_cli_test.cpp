@@ -64,7 +64,7 @@ TEST_F(EvalCli, TablesTellEachClass) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("18 in "), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("2 plum"), std::string::npos);
-  EXPECT_NE(outcome.out.find("most often taken for"), std::string::npos);
+  EXPECT_NE(outcome.out.find("most often confused with"), std::string::npos);
 }
 
 TEST_F(EvalCli, InferNamesTheClasses) {
@@ -96,7 +96,7 @@ TEST_F(EvalCli, BadInputIsRefused) {
            {"infer nowhere.jpg --checkpoint run", "nowhere.jpg"},
            {"eval --checkpoint nowhere --data photos", "nowhere"},
            {"eval resnet34 --weights resnet18.safetensors --data photos", "resnet18"},
-           {"eval --checkpoint run --data synthetic:3x28x28:7:20", "knows 3"},
+           {"eval --checkpoint run --data synthetic:3x28x28:7:20", "the network has 3"},
            {"eval --checkpoint run --data synthetic:1x28x28:3:20", "channels"},
            {"eval resnet18 --checkpoint run --data photos", "not of resnet18"},
            {"eval --best --weights resnet18.safetensors resnet18", "--best needs"}}) {

@@ -67,6 +67,7 @@ OptionCases shared_cases() {
       {"--study-item", {Changes::nothing, "--study-item u k"}},
       {"--json", {Changes::nothing, "--json"}},
       {"--csv", {Changes::nothing, "--csv out.csv"}},
+      {"--wide", {Changes::nothing, "--wide"}},
   };
 }
 
@@ -125,10 +126,10 @@ OptionCases bench_cases() {
           {"--max-seconds", {Changes::nothing, "--max-seconds 1"}},
           {"--processes", {Changes::nothing, "--processes 2"}},
           {"--as-process", {Changes::untried, "leaves no run behind: its parent stores it"}},
-          {"--split", {Changes::nothing, "--split"}},
           {"--no-split", {Changes::nothing, "--no-split"}},
           {"--peer-timeout", {Changes::nothing, "--peer-timeout 30"}},
           {"--per-step", {Changes::nothing, "--per-step"}},
+          {"--columns", {Changes::nothing, "--columns model,median"}},
           {"--tensorboard", {Changes::nothing, "--tensorboard board"}},
       });
 }
@@ -146,6 +147,7 @@ OptionCases profile_cases() {
                   {"--trace", {Changes::nothing, "--trace trace.json"}},
                   {"--against", {Changes::nothing, "--against last"}},
                   {"--memory", {Changes::nothing, "--memory"}},
+                  {"--columns", {Changes::nothing, "--columns op,time"}},
                   {"--counters", {Changes::nothing, "--counters"}},
                   {"--no-roof", {Changes::untried, "given in every run here: ceilings take long"}},
               });

@@ -78,7 +78,7 @@ TEST_F(LabCli, TheSumOfTheStepsIsHeldAgainstWholeIterations) {
   const Outcome outcome =
       run("bench mnist_cnn --image 1x12x12 --batch 4 --warmup 1 --iterations 3 --per-step");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find("% of whole iterations"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("% of a whole iteration"), std::string::npos) << outcome.out;
   const Store opened = store();
   const RunRecord last = opened.run("last");
   EXPECT_GT(last.numbers.at("step_sum_share"), 0.0);

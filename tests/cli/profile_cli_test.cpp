@@ -59,7 +59,7 @@ TEST_F(ProfileCli, EveryGroupingGivesATableWithASum) {
     const Outcome outcome =
         run("profile mnist_cnn" + kSmall + "--no-store --top 2 --csv rows.csv --by " + by);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_NE(outcome.out.find("watching costs"), std::string::npos);
+    EXPECT_NE(outcome.out.find("profiling adds"), std::string::npos);
     EXPECT_NE(outcome.out.find("100.0%"), std::string::npos) << outcome.out;
     std::ifstream file(folder_ / "rows.csv");
     std::string header, line;
@@ -115,7 +115,7 @@ TEST_F(ProfileCli, BadInputIsRefusedBeforeAnyWork) {
     EXPECT_NE(outcome.err.find(word), std::string::npos) << outcome.err;
     EXPECT_TRUE(outcome.out.empty()) << outcome.out;
   };
-  refused("mlp --steps 0", "--steps 0: must lie between 1");
+  refused("mlp --steps 0", "--steps 0: must be between 1");
   refused("mlp --steps -3", "--steps -3");
   refused("mlp --top 0", "--top 0");
   refused("mlp --by lines", "--by: unknown value 'lines'");
@@ -124,7 +124,7 @@ TEST_F(ProfileCli, BadInputIsRefusedBeforeAnyWork) {
   refused("mlp --trace .", ".: is a folder");
   refused("mlp --against last", "ridgeline.db");
   refused("mlp --store nowhere/at/all.db", "nowhere/at/all.db");
-  refused("mlp --backend torch-cpu", "own backends");
+  refused("mlp --backend torch-cpu", "only backends");
   refused("mlp --backend native,onednn", "one model, backend");
   refused("mlp --telemetry -1", "--telemetry -1");
   refused("", "no model given");

@@ -98,16 +98,16 @@ TEST_F(ReportCli, RefusesWithWordsAndLeavesNothing) {
     EXPECT_EQ(outcome.out, "");
     expect_contains(outcome.err, words);
   };
-  refused("", {"ridgeline.db: there is no such store"});
+  refused("", {"ridgeline.db: the store does not exist"});
   expect_only({});
   { const Store store(folder_ / "ridgeline.db"); }
-  refused("", {"ridgeline.db: holds no finished runs", "ridgeline study quick"});
+  refused("", {"ridgeline.db: has no complete runs", "ridgeline study quick"});
   {
     Store store(folder_ / "ridgeline.db");
     store.add(example_environment());
     (void)store.begin(example_run());
   }
-  refused("", {"holds no finished runs, only 1 interrupted or failed"});
+  refused("", {"has no complete runs, only 1 that were interrupted or failed"});
   write_store("full.db");
   refused("--store full.db --study enviroments", {"enviroments"});
   refused("--store full.db --format htlm", {"--format htlm", "did you mean 'html'"});

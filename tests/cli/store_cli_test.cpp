@@ -104,7 +104,7 @@ TEST_F(StoreCli, AnUnfinishedRunIsListedWithItsSamples) {
     store.add(store.begin(example_run()), example_samples(6));
   }
   const Outcome table = run("list");
-  expect_contains(table.out, {"running: still going on, or ended before it could say so"});
+  expect_contains(table.out, {"running: not finished yet, or the program was killed"});
   const Json row = Json::parse(run("list --json").out)["runs"][0];
   EXPECT_NEAR(row["median_ms"].get<double>(), 2.0035, 1e-9);
   EXPECT_NEAR(row["samples_per_second"].get<double>(), 32 / 0.0020035, 1e-3);
@@ -259,7 +259,7 @@ TEST_F(StoreCli, ImportMergesAndSaysWhatWasNew) {
   write_store("other.db", 2);
   const Outcome first = run("import other.db");
   ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_EQ(first.out, "other.db: 2 runs more in ridgeline.db\n");
+  EXPECT_EQ(first.out, "other.db: 2 runs added to ridgeline.db\n");
   const Outcome again = run("import other.db --json");
   const Json document = Json::parse(again.out);
   EXPECT_EQ(document["files"][0]["new_runs"], 0);
@@ -273,7 +273,7 @@ TEST_F(StoreCli, WhatCannotBeImportedLeavesNoNewStore) {
   write_store("good.db");
   for (const auto& [file, part] : std::vector<std::pair<std::string, std::string>>{
            {"x.csv", "neither a store (SQLite, such as ridgeline.db) nor results in JSON"},
-           {"broken.json", "is no JSON"},
+           {"broken.json", "is not JSON"},
            {"other.json", "no results to import"},
            {"nowhere.db", "there is no such file"},
            {".", "is a folder, not a file to import"}}) {
@@ -344,8 +344,8 @@ TEST_F(StoreCli, WrongUseIsToldWithExitCodeTwo) {
     EXPECT_EQ(outcome.out, "") << arguments;
     expect_contains(outcome.err, parts);
   };
-  refused("list", {"ridgeline.db", "no such store"});
-  refused("delete 1", {"no such store"});
+  refused("list", {"ridgeline.db", "does not exist"});
+  refused("delete 1", {"does not exist"});
   EXPECT_FALSE(fs::exists(folder_ / "ridgeline.db"));
   write_store();
   refused("show", {"RUN"});

@@ -76,7 +76,7 @@ TEST_F(IdxTest, WrongMagic) {
 
 TEST_F(IdxTest, TruncatedPlainFile) {
   expect_contains(refusal([&] { (void)read_idx(write("a", Bytes{}), 1); }),
-                  {"holds 0 bytes", "too few"});
+                  {"has 0 bytes", "too few"});
   expect_contains(refusal([&] {
                     (void)read_idx(write("b", Bytes{0, 0, 8, 3, 0, 0}), 3);
                   }),
@@ -122,7 +122,7 @@ TEST_F(IdxTest, CorruptGzip) {
   Bytes flipped = packed;
   flipped[packed.size() / 2] ^= 0xFF;
   expect_contains(refusal([&] { (void)read_idx(write("a.gz", flipped), 3); }),
-                  {"a.gz", "gzip data", "fetch the file again"});
+                  {"a.gz", "gzip data", "download the file again"});
   Bytes checksum = packed;
   checksum[packed.size() - 6] ^= 1;
   expect_contains(refusal([&] { (void)read_idx(write("b.gz", checksum), 3); }),

@@ -119,7 +119,7 @@ TEST_F(Download, GoesOnWhereItWasInterrupted) {
   server_.break_after(20000);
   expect_contains(
       failure([&] { download(remote("a.bin"), folder_ / "a.bin", kQuiet); }),
-      {server_.address() + "a.bin", "goes on from there", (folder_ / "a.bin").string()});
+      {server_.address() + "a.bin", "continues from there", (folder_ / "a.bin").string()});
   EXPECT_FALSE(fs::exists(folder_ / "a.bin"));
   EXPECT_EQ(fs::file_size(folder_ / "a.bin.part"), 20000U);
   server_.break_after(-1);

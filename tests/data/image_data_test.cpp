@@ -131,9 +131,9 @@ TEST_F(ImageData, AnnotatedTestImagesMustBeThere) {
 TEST_F(ImageData, AFolderOfDataSetsIsNoDataSet) {
   write_class_folders(folder_ / "all/tiny/train", {"a", "b"}, 1);
   write_class_folders(folder_ / "all/other/train", {"a", "b"}, 1);
-  expect_contains(refused("all"), {"is no folder of classes", "'other'", "all/other"});
+  expect_contains(refused("all"), {"is not a folder of classes", "'other'", "all/other"});
   write_class_folders(folder_ / "above/pets", {"cat", "dog"}, 1);
-  expect_contains(refused("above"), {"one class only", "did you mean", "above/pets"});
+  expect_contains(refused("above"), {"only one class", "did you mean", "above/pets"});
 }
 
 TEST_F(ImageData, ImagesOfOtherKindsAreCountedAndNamed) {
@@ -201,15 +201,15 @@ TEST_F(ImageData, WrongFoldersAreTold) {
   fs::create_directories(folder_ / "empty");
   expect_contains(refused("empty"), {"it is empty", "a folder of images for each class"});
   write_class_folders(folder_ / "one/train", {"only"}, 2);
-  expect_contains(refused("one"), {"one class only", "'only'"});
+  expect_contains(refused("one"), {"only one class", "'only'"});
   write_class_folders(folder_ / "hole", {"a", "b"}, 1);
   fs::create_directories(folder_ / "hole/c");
   expect_contains(refused("hole"), {"hole/c", "empty class", "data check"});
   fs::create_directories(folder_ / "none/a");
   fs::create_directories(folder_ / "none/b");
-  expect_contains(refused("none"), {"none of its 2 folders holds a .jpg"});
+  expect_contains(refused("none"), {"none of its 2 folders contains a .jpg"});
   write_file(folder_ / "text/readme.txt", {'x'});
-  expect_contains(refused("text"), {"no data that is known", "readme.txt"});
+  expect_contains(refused("text"), {"no data of a known kind", "readme.txt"});
   write_class_folders(folder_ / "extra/train", {"a", "b"}, 1);
   write_class_folders(folder_ / "extra/test", {"a", "z"}, 1);
   expect_contains(refused("extra"), {"test/z", "train does not have"});
@@ -336,7 +336,7 @@ TEST_F(ImageData, UnreadableAndVanishedFilesAreBroken) {
   const std::vector<BrokenImage> broken = loader.broken();
   ASSERT_EQ(broken.size(), 2U);
   expect_contains(broken[0].reason, {"cannot be opened", "No such file"});
-  expect_contains(broken[1].reason, {"is no regular file"});
+  expect_contains(broken[1].reason, {"is not a regular file"});
 }
 
 TEST_F(ImageData, DataInMemoryIsResizedAndCroppedToo) {

@@ -184,7 +184,7 @@ TEST(ImageDecoder, RefusesWhatIsNoImage) {
   expect_contains(refuse(Bytes(sound.begin(), sound.begin() + 200)), {"truncated"});
   Bytes wrong = sound;
   wrong[sound.size() / 2] ^= 0x55;
-  expect_contains(refuse(wrong), {"no sound PNG image"});
+  expect_contains(refuse(wrong), {"not a valid PNG image"});
   EXPECT_EQ(check_image(decoder, good, "good"), 0);
 }
 

@@ -281,7 +281,7 @@ TEST(Loader, RefusesBadOptions) {
   EXPECT_EQ(error_of([&] { Loader(data, {.batch = 0}); }), "batch 0: must be at least 1");
   EXPECT_EQ(error_of([&] { Loader(data, {.batch = -4}); }), "batch -4: must be at least 1");
   EXPECT_EQ(error_of([&] { Loader(data, {.batch = 21}); }),
-            "batch 21 is larger than the data; it must lie between 1 and 20");
+            "batch 21 is larger than the data; it must be between 1 and 20");
   EXPECT_EQ(error_of([&] { Loader(data, {.batch = 2, .prefetch = 0}); }),
             "prefetch 0: must be at least 1");
   EXPECT_EQ(error_of([&] { Loader(Dataset(), {.batch = 1}); }), "there are no samples to load");

@@ -223,7 +223,7 @@ TEST_F(Pack, AbsurdNumbersAreFound) {
   Bytes bytes = good;
   pack_format::put(std::span(bytes), index, std::uint64_t{good.size()});
   write_sealed(bytes);
-  expect_contains(refused(), {"record 0 lies outside"});
+  expect_contains(refused(), {"record 0 is outside"});
   bytes = good;
   pack_format::put(std::span(bytes), index + 16, std::uint32_t{3});
   write_sealed(bytes);

@@ -362,7 +362,7 @@ TEST_F(Board, TrainGoesOnWhenTheDiskIsFullAndRefusesAFile) {
       run("train mlp --data synthetic:1x8x8:4:200 --epochs 3 --batch 32 --threads 1 --store none "
           "--tensorboard runs --telemetry 0");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const std::string words = "nothing more is written for TensorBoard";
+  const std::string words = "no more TensorBoard events are written";
   const std::size_t first = outcome.err.find(words);
   ASSERT_NE(first, std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.err.find(words, first + 1), std::string::npos) << outcome.err;

@@ -115,10 +115,13 @@ class Measuring : public ::testing::Test {
     }
     ResultCollector collector(subjects);
     std::int64_t asked = 0;
-    const MeasureControl control{
-        .now = [&] { return clock_.now; },
-        .go_on = [&](const MeasureProgress&) { return stop_after == 0 || ++asked < stop_after; },
-        .settle = settle_};
+    const MeasureControl control{.now = [&] { return clock_.now; },
+                                 .go_on =
+                                     [&](const MeasureProgress& progress) {
+                                       progress_.push_back(progress);
+                                       return stop_after == 0 || ++asked < stop_after;
+                                     },
+                                 .settle = settle_};
     complete_ = measure(steps_, {all}, options, control, collector);
     return collector.results();
   }
@@ -134,6 +137,7 @@ class Measuring : public ::testing::Test {
   StepList steps_;
   std::function<void(const std::function<double()>&)> settle_;
   bool complete_ = false;
+  std::vector<MeasureProgress> progress_;  // as it was told
 };
 
 std::int64_t count_of(const Measured& measured, SampleKind kind) {
@@ -174,6 +178,39 @@ TEST(Blocks, TurnsAreNeitherSingleNorEndless) {
   EXPECT_EQ(turn_length(0.002, 0.02), 10);
   EXPECT_EQ(turn_length(1e-6, 0.2), 100);
   EXPECT_EQ(turn_length(0.0, 0.2), 100);
+}
+
+// The total is known from the start and stays; what is done never goes back or beyond it.
+void expect_steady(const std::vector<MeasureProgress>& progress, std::int64_t total) {
+  ASSERT_FALSE(progress.empty());
+  std::int64_t done = 0;
+  for (const MeasureProgress& now : progress) {
+    EXPECT_EQ(now.total, total);
+    EXPECT_GE(now.done, done);
+    EXPECT_LE(now.done, total);
+    done = now.done;
+  }
+  EXPECT_GT(done, 0);
+}
+
+TEST_F(Measuring, TheTotalOfTheProgressStays) {
+  add("a", constant(0.01));
+  add("b", constant(0.03));
+  run(fixed(2, 40));
+  expect_steady(progress_, 80);
+  EXPECT_STREQ(progress_[0].unit, "iteration");
+}
+
+TEST_F(Measuring, TheTotalOfTheProgressStaysWhereTheNumberOfIterationsIsOpen) {
+  const auto uneven = [](std::int64_t i) { return 0.01 * static_cast<double>(1 + i * 7919 % 13); };
+  add("a", uneven);
+  add("b", uneven);
+  MeasureOptions options;
+  options.stopping.max_seconds = 5.0;
+  options.stopping.relative_width = 1e-9;  // time is up before
+  run(options);
+  expect_steady(progress_, 10);
+  EXPECT_STREQ(progress_[0].unit, "second");
 }
 
 TEST_F(Measuring, EveryTurnBeginsWhenTheOthersHaveSettled) {

@@ -49,7 +49,8 @@ TEST(PeerNames, RefuseWhatIsUnknownWithTheKnownOnes) {
   const std::string option = message_of([] { (void)parse_peer("torch-cpu+chanels_last"); });
   EXPECT_TRUE(has(option, "did you mean 'channels_last'") && has(option, "amp"));
   EXPECT_TRUE(has(message_of([] { (void)parse_peer("numpy+amp"); }), "numpy has no options"));
-  EXPECT_TRUE(has(message_of([] { (void)parse_peer("torch-cuda+eager+compile"); }), "exclude"));
+  EXPECT_TRUE(
+      has(message_of([] { (void)parse_peer("torch-cuda+eager+compile"); }), "cannot be combined"));
   EXPECT_TRUE(has(message_of([] { (void)parse_peer("torch-cpu+cuda-graph"); }), "unknown option"));
 }
 
@@ -170,11 +171,11 @@ TEST_F(FakePython, ThatHangsIsEndedWithItsChildren) {
 }
 
 TEST_F(FakePython, ThatTalksNonsenseIsEnded) {
-  EXPECT_TRUE(has(start(python("read line; echo Hello, world; read line")), "nonsense"));
-  EXPECT_TRUE(has(start(python("read line; echo '{\"id\":7}'; read line")), "nonsense"));
-  EXPECT_TRUE(has(start(python("read line; echo '{\"id\":1}'; read line")), "lacks"));
+  EXPECT_TRUE(has(start(python("read line; echo Hello, world; read line")), "unreadable answer"));
+  EXPECT_TRUE(has(start(python("read line; echo '{\"id\":7}'; read line")), "unreadable answer"));
+  EXPECT_TRUE(has(start(python("read line; echo '{\"id\":1}'; read line")), "incomplete"));
   Peer peer(parse_peer("torch-cpu"), python(std::string(kHello) + "read line; echo '{\"id\":2}'"));
-  EXPECT_TRUE(has(message_of([&] { (void)peer.memory(); }), "lacks what was asked for"));
+  EXPECT_TRUE(has(message_of([&] { (void)peer.memory(); }), "is incomplete"));
 }
 
 TEST_F(FakePython, ThatIsTooLongForAPipeDoesNotBlock) {

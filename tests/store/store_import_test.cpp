@@ -232,13 +232,13 @@ TEST_F(StoreImport, WrongResultsAreRefusedWithTheirPlace) {
   };
   refuse("\"ridgeline_import\": 2", "\"ridgeline_import\": 3", {"bad.json", "format 3", "1 to 2"});
   refuse("\"ridgeline_import\": 2", "\"else\": 2", {"'ridgeline_import' is missing"});
-  refuse("\"ridgeline_import\": 2", "\"ridgeline_import\": 1", {"runs[0].work", "no field"});
+  refuse("\"ridgeline_import\": 2", "\"ridgeline_import\": 1", {"runs[0].work", "not a field"});
   refuse("\"1x28x28\"", "\"28x28\"", {"runs[0].work.image", "3x224x224"});
   refuse("{\"filters\": \"4,8\"}", "\"filters=4,8\"", {"runs[0].work.settings", "an object"});
   refuse("[\"compile\"]", "\"compile\"", {"runs[0].executor.modes", "a list of texts"});
   refuse("[0.1307, 0.3081]", "[\"0.1307\"]", {"runs[0].work.normalisation", "a list of numbers"});
   refuse("\"nesterov\": true", "\"nesterov\": 1", {"runs[0].work.nesterov", "true or false"});
-  refuse("\"command\": \"bench\"", "\"network\": \"ne7\"", {"runs[0].network", "no field"});
+  refuse("\"command\": \"bench\"", "\"network\": \"ne7\"", {"runs[0].network", "not a field"});
   refuse("\"wall_seconds\": 0.01", "\"wall_second\": 0.01",
          {"runs[0].samples[1].wall_second", "did you mean 'wall_seconds'"});
   refuse("\"wall_seconds\": 0.01", "\"wall_seconds\": \"fast\"",
@@ -249,7 +249,7 @@ TEST_F(StoreImport, WrongResultsAreRefusedWithTheirPlace) {
   refuse("\"kind\": \"warmup\"", "\"kind\": \"hot\"", {"kind", "warmup, measured, split"});
   refuse("\"executor\"", "\"notes2\"", {"runs[0].notes2"});
   refuse("\"started\": \"2026-11-01T10:00:00.000Z\", ", "", {"runs[0].started", "missing"});
-  refuse("}]}", "}]", {"no JSON"});
+  refuse("}]}", "}]", {"not JSON"});
   expect_contains(refusal([&] { (void)store.import(path("none.json")); }), {"no such file"});
   expect_contains(refusal([&] { (void)store.import(folder_); }), {"is a folder"});
   EXPECT_EQ(store.run_count(), 0);

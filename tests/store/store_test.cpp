@@ -270,7 +270,7 @@ TEST_F(StoreTest, FilesThatAreNoStoreAreRefusedAndLeftAsTheyAre) {
   expect_contains(refusal([&] { Store store(write("r.json", "{}")); }), {"store import"});
   expect_contains(refusal([&] { Store store(folder_); }), {"is a folder"});
   expect_contains(refusal([&] { Store store(path("no/r.db")); }), {"no folder"});
-  expect_contains(refusal([&] { (void)Store::open_existing(path()); }), {"no such store"});
+  expect_contains(refusal([&] { (void)Store::open_existing(path()); }), {"does not exist"});
   EXPECT_FALSE(fs::exists(path()));
   {
     sqlite::Connection other(path("other.db"), sqlite::Access::write_or_create);

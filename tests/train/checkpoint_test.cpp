@@ -341,7 +341,7 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheFormerCheckpoint) {
 TEST_F(CheckpointTest, BrokenCheckpointsAreRefused) {
   EXPECT_FALSE(has_checkpoint(folder_ / "run"));
   expect_contains(refusal([&] { (void)read_last_checkpoint(folder_ / "run"); }),
-                  {"holds no checkpoint"});
+                  {"has no checkpoint"});
   const TrainConfig config = small_config(SgdAttributes{.momentum = 0.9});
   Trainer trainer(config, data_, make_cpu_device());
   CheckpointWriter(folder_ / "run").write(trainer, data_, {});

@@ -94,14 +94,14 @@ TEST_F(Safetensors, BrokenFilesAreRefusedWithTheReason) {
   expect_refused(R"({"__metadata__":{"n":3}})", {}, {"metadata 'n'", "only text"});
   expect_refused(R"({"__metadata__":{"n":{}}})", {}, {"metadata 'n'", "only text"});
   expect_refused(R"({"a":3})", {}, {"a number where it does not belong"});
-  expect_refused(R"({"a":{"dtype")", {}, {"no valid JSON"});
+  expect_refused(R"({"a":{"dtype")", {}, {"not valid JSON"});
   expect_refused("{\"a\":" + std::string(100'000, '['), {}, {"a list where"});
 }
 
 TEST_F(Safetensors, AbsurdHeadersAreRefused) {
   Bytes huge = safetensors_bytes("{}", {});
   huge[7] = 0x7F;
-  expect_contains(refusal([&] { (void)open_weights(write("x", huge)); }), {"no weight file"});
+  expect_contains(refusal([&] { (void)open_weights(write("x", huge)); }), {"not a weight file"});
   Bytes cut = safetensors_bytes("{}", {});
   cut[0] = 200;
   expect_contains(refusal([&] { (void)open_weights(write("x", cut)); }), {"truncated after 2"});
@@ -112,7 +112,7 @@ TEST_F(Safetensors, OtherFilesAreNamedForWhatTheyAre) {
     const auto path = write("other", testing::bytes_of(contents));
     return refusal([&] { (void)open_weights(path); });
   };
-  expect_contains(message(""), {"no weight file", "empty"});
+  expect_contains(message(""), {"not a weight file", "empty"});
   expect_contains(message("version https://git-lfs.github.com/spec/v1\n"), {"LFS pointer"});
   expect_contains(message("<!DOCTYPE html>"), {"web page"});
   expect_contains(message("\x80\x02}q."), {"torch.save did not write"});

@@ -18,7 +18,7 @@ std::string name_of(const RunRecord& run) { return fmt::format("run {}", run.id)
 void check_comparable(const RunComparison& comparison) {
   const RunRecord &a = comparison.a, &b = comparison.b;
   if (!comparison.work.empty()) {
-    bad_input("{} and {} did different work ({}); --force compares them all the same", name_of(a),
+    bad_input("{} and {} did different work ({}); --force compares them anyway", name_of(a),
               name_of(b), differences_text(comparison.work));
   }
   if (way_of(a) != way_of(b)) {
@@ -92,7 +92,7 @@ std::vector<std::string> warnings_of(const Store& store, const RunComparison& co
 
 RunComparison compare_runs(const Store& store, const RunRecord& a, const RunRecord& b,
                            const VerdictOptions& options, bool force) {
-  if (a.id == b.id) bad_input("both names mean run {}; name two runs", a.id);
+  if (a.id == b.id) bad_input("A and B are both run {}; name two different runs", a.id);
   RunComparison comparison;
   comparison.a = a;
   comparison.b = b;
@@ -126,7 +126,7 @@ RunComparison compare_runs(const Store& store, const RunRecord& a, const RunReco
 RunRecord find_run(const Store& store, const std::string& name) {
   if (name.find('=') == std::string::npos) return store.run(name);
   std::vector<RunRecord> runs = store.runs(parse_run_filter(name));
-  if (runs.empty()) bad_input("no run in the store fits '{}'", name);
+  if (runs.empty()) bad_input("no run in the store matches '{}'", name);
   return runs.back();
 }
 

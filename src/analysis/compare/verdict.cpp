@@ -116,7 +116,10 @@ std::optional<VarianceComponent> between_processes(const RunSeries& a, const Run
   return sum_of(parts);
 }
 
-std::string percent(double ratio) { return fmt::format("{:+.2f}%", 100.0 * (ratio - 1.0)); }
+std::string percent(double ratio) {
+  const double percents = 100.0 * (ratio - 1.0);
+  return percents < 1e5 ? fmt::format("{:+.2f}%", percents) : fmt::format("{:+.3g}%", percents);
+}
 
 std::string reason_of(const Comparison& result, const VerdictOptions& options) {
   const std::string interval =
@@ -126,10 +129,11 @@ std::string reason_of(const Comparison& result, const VerdictOptions& options) {
   switch (result.verdict) {
     case Verdict::faster:
     case Verdict::slower:
-      return fmt::format("{} lies on one side of 0, and the ratio is beyond the margin of {:.4g}%",
-                         interval, margin);
+      return fmt::format(
+          "{} does not contain 0, and the difference is larger than the margin of {:.4g}%",
+          interval, margin);
     case Verdict::same:
-      return fmt::format("{} lies within the margin of {:.4g}%", interval, margin);
+      return fmt::format("{} is within the margin of {:.4g}%", interval, margin);
     case Verdict::undecided:
       break;
   }
@@ -140,7 +144,7 @@ std::string reason_of(const Comparison& result, const VerdictOptions& options) {
         interval, margin);
   }
   return fmt::format(
-      "{} holds both no difference and more than the margin of {:.4g}%; more "
+      "{} contains 0 and differences larger than the margin of {:.4g}%; more "
       "samples would narrow it",
       interval, margin);
 }

@@ -65,14 +65,14 @@ double lower_quantile(double p, Below below) {
 }  // namespace
 
 double normal_quantile(double p) {
-  ensure(p > 0.0 && p < 1.0, "quantile at {}: must lie between 0 and 1", p);
+  ensure(p > 0.0 && p < 1.0, "quantile at {}: must be between 0 and 1", p);
   if (p == 0.5) return 0.0;
   if (p > 0.5) return -normal_quantile(1.0 - p);
   return lower_quantile(p, normal_below);
 }
 
 double student_quantile(double p, double degrees) {
-  ensure(p > 0.0 && p < 1.0, "quantile at {}: must lie between 0 and 1", p);
+  ensure(p > 0.0 && p < 1.0, "quantile at {}: must be between 0 and 1", p);
   ensure(degrees > 0.0, "degrees of freedom {}: must be positive", degrees);
   if (degrees > 1e6) return normal_quantile(p);
   if (p == 0.5) return 0.0;

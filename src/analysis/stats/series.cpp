@@ -72,7 +72,7 @@ Finding outliers_finding(std::span<const double> samples, const std::vector<Outl
   }
   const auto total = static_cast<double>(samples.size());
   return {"outliers", static_cast<double>(count) > 0.05 * total ? "warning" : "note",
-          fmt::format("{} of {} samples ({:.1f}%) lie far from the median of {}, {} of them very "
+          fmt::format("{} of {} samples ({:.1f}%) are far from the median of {}, {} of them very "
                       "far; the farthest is {}, {:.2f} times the median; all are kept",
                       count, samples.size(), 100.0 * static_cast<double>(count) / total,
                       duration_text(median), very, duration_text(farthest), farthest / median)};

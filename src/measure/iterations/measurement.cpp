@@ -36,7 +36,7 @@ struct Candidate {
 class Group {
  public:
   Group(const MeasureOptions& options, const MeasureControl& control, MeasureSink& sink,
-        MeasureProgress& progress)
+        const MeasureProgress& progress)
       : options_(options), control_(control), sink_(sink), progress_(progress) {}
 
   // False when interrupted.
@@ -122,7 +122,6 @@ class Group {
       sample.data_wait_seconds = iteration.data_wait_seconds;
       sample.upload_seconds = iteration.upload_seconds;
       samples.push_back(sample);
-      ++progress_.done;
       go_on_ = control_.go_on(progress_) && go_on_;
       return more(sample);
     });
@@ -308,28 +307,61 @@ class Group {
   const MeasureOptions& options_;
   const MeasureControl& control_;
   MeasureSink& sink_;
-  MeasureProgress& progress_;
+  const MeasureProgress& progress_;
   std::vector<Candidate> candidates_;
   double start_ = 0.0;
   bool go_on_ = true;
 };
 
-std::int64_t planned_total(const std::vector<std::vector<std::size_t>>& groups,
-                           const MeasureOptions& options) {
-  std::int64_t total = 0;
-  for (const auto& group : groups) {
-    const auto members = static_cast<std::int64_t>(group.size());
-    if (!options.stopping.iterations) {
-      total += members * static_cast<std::int64_t>(std::ceil(options.stopping.max_seconds));
-      continue;
-    }
-    const std::int64_t iterations = *options.stopping.iterations;
-    const std::int64_t turns = (iterations + kFixedTurn - 1) / kFixedTurn;
-    const std::int64_t warmup = options.warmup.iterations.value_or(kFixedTurn);
-    total += members * (warmup + iterations + (members > 1 ? turns : 0));
+// Counts how much of the measuring is done. A candidate has a fixed share of the total: its
+// iterations, or the seconds that it may take. One that ends early has done all of it.
+class Counter final : public MeasureSink {
+ public:
+  Counter(const StoppingRule& rule, std::size_t candidates, MeasureSink& next)
+      : next_(next),
+        by_iterations_(rule.iterations.has_value()),
+        most_(by_iterations_ ? static_cast<double>(*rule.iterations) : rule.max_seconds),
+        done_(candidates) {
+    progress_.total = static_cast<std::int64_t>(std::ceil(most_ * static_cast<double>(candidates)));
+    progress_.unit = by_iterations_ ? "iteration" : "second";
   }
-  return total;
-}
+
+  void group_begun(double now) override { next_.group_begun(now); }
+  void begun(std::size_t candidate) override { next_.begun(candidate); }
+  void prepared(std::size_t candidate, const Preparation& preparation) override {
+    next_.prepared(candidate, preparation);
+  }
+  void measured(std::size_t candidate, std::span<const Sample> samples) override {
+    for (const Sample& sample : samples) {
+      if (sample.kind != SampleKind::measured) continue;
+      const double amount = by_iterations_ ? 1.0 : sample.wall_seconds;
+      set(candidate, std::min(most_, done_[candidate] + amount));
+    }
+    next_.measured(candidate, samples);
+  }
+  void readings(std::size_t candidate, std::span<const Reading> readings) override {
+    next_.readings(candidate, readings);
+  }
+  void ended(std::size_t candidate, const Ending& ending) override {
+    set(candidate, most_);
+    next_.ended(candidate, ending);
+  }
+
+  [[nodiscard]] const MeasureProgress& progress() const { return progress_; }
+
+ private:
+  void set(std::size_t candidate, double amount) {
+    sum_ += amount - done_[candidate];
+    done_[candidate] = amount;
+    progress_.done = std::min(progress_.total, static_cast<std::int64_t>(sum_ + 0.5));
+  }
+
+  MeasureSink& next_;
+  bool by_iterations_;
+  double most_, sum_ = 0.0;
+  std::vector<double> done_;  // of each candidate
+  MeasureProgress progress_;
+};
 
 }  // namespace
 
@@ -337,20 +369,9 @@ bool measure(const StepList& steps, const std::vector<std::vector<std::size_t>>&
              const MeasureOptions& options, const MeasureControl& control, MeasureSink& sink) {
   check(options.warmup);
   check(options.stopping);
-  MeasureProgress progress{.total = planned_total(groups, options),
-                           .unit = options.stopping.iterations ? "iteration" : "second"};
-  const double start = control.now();
-  MeasureControl timed = control;
-  timed.go_on = [&](const MeasureProgress& now) {
-    MeasureProgress shown = now;
-    if (!options.stopping.iterations) {
-      shown.done = static_cast<std::int64_t>(control.now() - start);
-      shown.total = std::max(shown.total, shown.done + 1);
-    }
-    return control.go_on(shown);
-  };
+  Counter counter(options.stopping, steps.size(), sink);
   for (const auto& members : groups) {
-    if (!Group(options, timed, sink, progress).run(steps, members)) return false;
+    if (!Group(options, control, counter, counter.progress()).run(steps, members)) return false;
   }
   return true;
 }

@@ -59,6 +59,7 @@ class MeasureSink {
   virtual void ended(std::size_t candidate, const Ending& ending) { (void)candidate, (void)ending; }
 };
 
+// The total stays as it is from the first call on.
 struct MeasureProgress {
   std::int64_t done = 0, total = 0;
   const char* unit = "iteration";  // or "second", where the number of iterations is open
@@ -71,7 +72,7 @@ struct MeasureControl {
   // still gets one sample, so that no result is empty.
   std::function<bool(const MeasureProgress&)> go_on;
   // Called before one of several candidates runs, with the processor time that all of them have
-  // used: waits until those before it compute no more. Empty: nobody waits.
+  // used: waits until those before it compute no more. Empty: there is no waiting.
   std::function<void(const std::function<double()>& used)> settle = {};
 };
 

@@ -12,7 +12,7 @@ void check(const StoppingRule& rule) {
     bad_input("iterations {}: must be at least 1", *rule.iterations);
   }
   if (!(rule.relative_width > 0.0 && rule.relative_width < 2.0)) {
-    bad_input("an interval of {} times the median: must lie above 0 and below 2",
+    bad_input("an interval of {} times the median: must be above 0 and below 2",
               rule.relative_width);
   }
   if (!(rule.max_seconds > 0.0) || !std::isfinite(rule.max_seconds)) {
@@ -25,11 +25,11 @@ const char* text_of(StopReason reason) {
     case StopReason::none:
       return "not ended";
     case StopReason::counted:
-      return "the iterations asked for";
+      return "all iterations done";
     case StopReason::precise:
       return "precise enough";
     case StopReason::enough_samples:
-      return "as many samples as are ever taken";
+      return "maximum number of samples";
     case StopReason::time_is_up:
       return "time is up";
     case StopReason::interrupted:

@@ -47,7 +47,7 @@ void Warmup::add(double seconds) {
 
 std::string Warmup::text() const {
   if (rule_.iterations) {
-    return fmt::format("{} iteration{}, as asked for", *rule_.iterations,
+    return fmt::format("{} iteration{}, as requested", *rule_.iterations,
                        *rule_.iterations == 1 ? "" : "s");
   }
   if (!done_) return "interrupted";

@@ -106,8 +106,7 @@ class Collection {
     collected_.preparation = step_.prepare();
     const auto engine = step_.engine();
     if (!engine) {
-      bad_input("{}: only steps of this program's own backends can be profiled",
-                step_.subject().executor.backend);
+      bad_input("{}: peers cannot be profiled, only backends", step_.subject().executor.backend);
     }
     session_ = engine->session;
     plan_ = engine->plan;
@@ -126,7 +125,7 @@ class Collection {
       collected_.error = error.what();
     }
     if (!go_on_) {
-      if (walls_.empty()) fail("interrupted before the first iteration was watched");
+      if (walls_.empty()) fail("interrupted before the first iteration");
       collected_.status = RunStatus::interrupted;
     }
     conclude();

@@ -163,8 +163,8 @@ std::vector<std::string> warnings_of(const DifferenceSide& a, const DifferenceSi
   std::vector<std::string> warnings;
   const std::string unlike = differences_text(work_differences(a.run, b.run));
   if (!unlike.empty() && !force) {
-    bad_input("{} and {} did different work ({}); --force compares them all the same", a.name,
-              b.name, unlike);
+    bad_input("{} and {} did different work ({}); --force compares them anyway", a.name, b.name,
+              unlike);
   }
   if (!unlike.empty()) warnings.push_back("the work differs: " + unlike);
   for (const DifferenceSide* side : {&a, &b}) {

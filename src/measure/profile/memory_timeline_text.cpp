@@ -135,7 +135,7 @@ std::string memory_timeline_text(const MemoryTimeline& timeline, std::span<const
   text += peak_text(timeline, options.most);
   text += fmt::format(
       "\nplanned: state {} + scratch arena {} = {}; of the arena at most {} are alive at once, "
-      "{} ({}) lie in gaps between them\n",
+      "{} ({}) are gaps between them\n",
       bytes_text(timeline.state_bytes), bytes_text(timeline.scratch_bytes),
       bytes_text(timeline.state_bytes + timeline.scratch_bytes),
       bytes_text(timeline.scratch_live_bytes), bytes_text(timeline.gap_bytes()),

@@ -141,7 +141,8 @@ class Clocks final : public SensorPart {
       if (colon == std::string_view::npos) break;
       if (const auto clock = leading_number(text->substr(colon + 1))) mhz.push_back(*clock);
     }
-    if (mhz.empty() && reason.empty()) reason = "neither cpufreq nor /proc/cpuinfo tells the clock";
+    if (mhz.empty() && reason.empty())
+      reason = "neither cpufreq nor /proc/cpuinfo reports the clock";
     return mhz;
   }
   void read_temperature(std::vector<Reading>& into) {

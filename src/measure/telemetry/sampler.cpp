@@ -110,7 +110,7 @@ TelemetrySampler::TelemetrySampler(std::unique_ptr<SensorSource> source, double 
                                    Clock::time_point start)
     : state_(std::make_unique<State>()) {
   if (!(rate_hz > 0.0 && rate_hz <= 1000.0)) {
-    bad_input("{} readings a second: telemetry takes a rate above 0 and at most 1000", rate_hz);
+    bad_input("{} readings per second: telemetry takes a rate above 0 and at most 1000", rate_hz);
   }
   state_->source = std::move(source);
   state_->start = start;

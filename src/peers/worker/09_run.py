@@ -22,11 +22,28 @@ def limit_threads(threads):
             os.environ[name] = str(threads)
 
 
-def availability(peer, versions):
-    """Nothing, or why a peer cannot run. Adds what it loads to `versions`."""
+def missing_module(peer):
+    """Nothing, or what is not installed. Loads nothing, so it is quick."""
     for module in MODULES[peer.split("-")[0]]:
         if importlib.util.find_spec(module) is None:
             return "no module {}".format(module)
+    return None
+
+
+def installed_version(peer):
+    """The version of a peer's framework, without loading it; None where it is unknown."""
+    import importlib.metadata
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(MODULES[peer.split("-")[0]][0])
+    return None
+
+
+def availability(peer, versions):
+    """Nothing, or why a peer cannot run. Adds what it loads to `versions`."""
+    reason = missing_module(peer)
+    if reason is not None:
+        return reason
+    for module in MODULES[peer.split("-")[0]]:
         try:
             loaded = importlib.import_module(module)
         except Exception as error:  # broken installations fail in many ways

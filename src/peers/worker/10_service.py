@@ -12,6 +12,10 @@ class Service:
             peers[peer] = {"available": reason is None, "reason": reason}
         return {"worker": 1, "versions": versions, "peers": peers, "import_seconds": clock() - begin}
 
+    def installed(self, request):
+        return {"peers": {peer: {"reason": missing_module(peer), "version": installed_version(peer)}
+                          for peer in request["peers"]}}
+
     def prepare(self, request):
         self.run = None
         gc.collect()  # its memory is free before the next one takes some
@@ -41,7 +45,7 @@ class Service:
         return self.prepared().memory()
 
     def answer(self, request):
-        handlers = {"hello": self.hello, "prepare": self.prepare, "step": self.step, "queued": self.queued,
+        handlers = {"hello": self.hello, "installed": self.installed, "prepare": self.prepare, "step": self.step, "queued": self.queued,
                     "losses": self.losses, "memory": self.memory, "stop": lambda request: {}}
         try:
             return handlers[request["do"]](request)
