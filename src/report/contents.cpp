@@ -5,30 +5,18 @@
 #include <algorithm>
 
 namespace ridgeline::report {
-namespace {
-
-template <typename Kind>
-void collect(const std::vector<Section>& sections, std::vector<const Kind*>& found) {
-  for (const Section& section : sections) {
-    for (const Block& block : section.blocks) {
-      if (const auto* one = std::get_if<Kind>(&block)) found.push_back(one);
-    }
-    collect(section.sections, found);
-  }
-}
-
-}  // namespace
 
 std::vector<const Table*> tables_of(const Document& document) {
   std::vector<const Table*> tables;
-  collect(document.sections, tables);
+  each_block<Table>(document.sections, [&](const Table& table) { tables.push_back(&table); });
   return tables;
 }
 
 std::vector<const Figure*> figures_of(const Document& document) {
   std::vector<const Figure*> figures;
-  collect(document.sections, figures);
-  std::erase_if(figures, [](const Figure* figure) { return figure->empty(); });
+  each_block<Figure>(document.sections, [&](const Figure& figure) {
+    if (!figure.empty()) figures.push_back(&figure);
+  });
   return figures;
 }
 

@@ -9,6 +9,16 @@
 
 namespace ridgeline::report {
 
+// All blocks of a kind, in their order.
+template <typename Kind, typename Visit>
+void each_block(const std::vector<Section>& sections, const Visit& visit) {
+  for (const Section& section : sections) {
+    for (const Block& block : section.blocks) {
+      if (const auto* one = std::get_if<Kind>(&block)) visit(*one);
+    }
+    each_block<Kind>(section.sections, visit);
+  }
+}
 [[nodiscard]] std::vector<const Table*> tables_of(const Document& document);
 // Those that have something to draw.
 [[nodiscard]] std::vector<const Figure*> figures_of(const Document& document);

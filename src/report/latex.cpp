@@ -177,6 +177,14 @@ class Writer {
                     latex_text(notice.severity), latex_text(notice.name),
                     pieces_text(notice.pieces)));
   }
+  void operator()(const Cards& cards) {
+    std::string text = "\\begin{itemize}\n";
+    for (const Card& card : cards.cards) {
+      text += fmt::format("\\item \\textbf{{{}.}} {}\n", latex_text(card.number),
+                          pieces_text(card.pieces));
+    }
+    add(text + "\\end{itemize}\n");
+  }
   void operator()(const Judgement& judgement) {
     add(fmt::format("\\begin{{quote}}\\emph{{{}}}\\\\\n\\textbf{{{}.}} {}\\end{{quote}}\n",
                     latex_text(judgement.statement), latex_text(judgement.verdict),
@@ -185,7 +193,9 @@ class Writer {
   void operator()(const Table& table) { add(table_text(table, "H")); }
   void operator()(const Figure& figure) {
     const std::string path = pictures_.path_of(figure);
-    std::string caption = caption_of(figure.title, figure.caption);
+    std::string caption =
+        caption_of(figure.title,
+                   figure.reading.empty() ? figure.caption : figure.reading + ' ' + figure.caption);
     for (const std::string& note : figure.notes) caption += ' ' + latex_text(note);
     if (!figure.runs.empty()) caption += "\\runs{" + latex_text(runs_text(figure.runs)) + '}';
     std::string body;

@@ -91,6 +91,13 @@ class Writer {
                     strong_text(fmt::format("{}: {}.", capitalised(notice.severity), notice.name)),
                     pieces_text(notice.pieces)));
   }
+  void operator()(const Cards& cards) {
+    std::string text;
+    for (const Card& card : cards.cards) {
+      text += fmt::format("- {} {}\n", strong_text(card.number + "."), pieces_text(card.pieces));
+    }
+    add(text);
+  }
   void operator()(const Judgement& judgement) {
     add(fmt::format("> <em>{}</em>  \n> {} {}", markdown_text(judgement.statement),
                     strong_text(capitalised(judgement.verdict) + "."),
@@ -106,6 +113,7 @@ class Writer {
       add(figure.empty() ? std::string("(Nothing to draw.)")
                          : fmt::format("(Not drawn: {}.)", markdown_text(why_not(figure))));
     }
+    if (!figure.reading.empty()) add(at_line_start(markdown_text(figure.reading)));
     if (!figure.caption.empty()) add(at_line_start(markdown_text(figure.caption)));
     for (const std::string& note : figure.notes) add(at_line_start(markdown_text(note)));
     if (!figure.runs.empty()) add(fmt::format("<sup>{}</sup>", runs_text(figure.runs)));

@@ -52,10 +52,10 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
     choose_scale(figure);
     lay_out_bars(figure);
     figure.caption = fmt::format(
-        "Samples a second: batch over the median time of an iteration, with its 95% interval. Bars "
-        "of one group did the same work.{}{}",
+        "Samples a second: batch over the median time of an iteration, with its 95% interval. What "
+        "stands together did the same work.{}{}",
         common_text(input.data, share.runs, {"model", "executor"}),
-        figure.y.logarithmic ? " The scale is logarithmic: equal lengths are equal ratios." : "");
+        figure.y.logarithmic ? " The scale is logarithmic: equal distances are equal ratios." : "");
     notes.write(figure);
     put(figures, std::move(figure));
   }

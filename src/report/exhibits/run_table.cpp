@@ -54,6 +54,7 @@ Table begin_table(const ExhibitInput& input, const std::string& part, const std:
   table.id = joined_id(input.id, part);
   table.title = input.title.empty() ? title : input.title;
   if (!part.empty()) table.title += ": " + part;
+  table.heads = heads.fields.size();
   if (!heads.shared.empty()) table.caption = heads.shared.substr(1);
   for (const RunField* field : heads.fields) {
     table.columns.push_back(

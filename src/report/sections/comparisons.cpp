@@ -210,9 +210,10 @@ Section comparisons_section(const SectionInput& input) {
   }
   if (ratios.empty()) return section;
   if (const auto text = paragraph_of({tally_sentence(ratios)})) section.blocks.emplace_back(*text);
-  section.blocks.emplace_back(ratios_table(input, ratios, wording));
+  Section rest = folded("comparisons-all", "All comparisons, and why the widest gaps are there");
+  rest.blocks.emplace_back(ratios_table(input, ratios, wording));
   if (pairs.size() < all) {
-    section.blocks.emplace_back(Notice{
+    rest.blocks.emplace_back(Notice{
         .severity = "note",
         .name = "not all comparisons",
         .pieces = {{.text = fmt::format("{} of {} are shown, of each network the first ones; "
@@ -222,10 +223,11 @@ Section comparisons_section(const SectionInput& input) {
   std::size_t number = 0;
   for (const Ratio* ratio : widest(input.data, ratios, wording)) {
     if (auto table = ledger_table(input.data, *ratio, wording, number + 1)) {
-      section.blocks.emplace_back(*std::move(table));
+      rest.blocks.emplace_back(*std::move(table));
       ++number;
     }
   }
+  section.sections.push_back(std::move(rest));
   return section;
 }
 
