@@ -57,8 +57,12 @@ bool same(const Figure& a, const Figure& b) {
   const auto same_node = [](const Node& x, const Node& y) {
     return x.id == y.id && x.detail == y.detail;
   };
+  // A network is the same whichever of its runs it was taken from.
+  if (a.kind == FigureKind::diagram && a.kind == b.kind) {
+    return std::ranges::equal(a.nodes, b.nodes, same_node);
+  }
   return a.kind == b.kind && a.runs == b.runs && a.y.title == b.y.title &&
-         a.spans.size() == b.spans.size() && std::ranges::equal(a.nodes, b.nodes, same_node) &&
+         a.spans.size() == b.spans.size() &&
          std::ranges::equal(a.series, b.series, [&](const Series& x, const Series& y) {
            return x.name == y.name && std::ranges::equal(x.points, y.points, same_point);
          });
@@ -113,9 +117,8 @@ class Repeats {
 }  // namespace
 
 Document make_document(const Data& data, const DocumentOptions& options) {
-  Ratios ratios(data);
   const SectionInput input{
-      .data = data, .ratios = ratios, .studies = chosen_studies(data, options)};
+      .data = data, .ratios = data.ratios(), .studies = chosen_studies(data, options)};
   Document document;
   document.title = options.title.empty() ? title_of(input.studies) : options.title;
   document.subtitle = subtitle_of(data);

@@ -384,6 +384,91 @@ TEST_F(ReportDocument, AnUnknownStudyIsRefusedWithThoseThatThereAre) {
   }
 }
 
+// A study's file without [[show]] has the tables and figures that fit its runs.
+TEST_F(ReportDocument, AStudyThatNamesNoExhibitsHasTheUsualOnes) {
+  testing::write_report_store(*store_);
+  for (StudyRecord& record : store_->studies()) {
+    record.definition = record.definition.substr(0, record.definition.find("[[show]]"));
+    store_->put(record);
+  }
+  const Document made = document();
+  expect_sound(made, *data_);
+  ASSERT_TRUE(data_->studies().front().definition.exhibits.empty());
+  EXPECT_NE(table_named(made, "trial-benchmarks-throughput"), nullptr);
+  EXPECT_NE(table_named(made, "trial-trainings-training"), nullptr);
+  const Section* study = section_named(made, "study-trial");
+  ASSERT_NE(study, nullptr);
+  EXPECT_TRUE(std::ranges::any_of(
+      study->blocks, [](const Block& block) { return std::holds_alternative<Figure>(block); }));
+}
+
+// What one bar would show is said; every figure that is there says what there is to see.
+TEST_F(ReportDocument, AFigureOfOneBarIsASentence) {
+  testing::write_report_machines(*store_);
+  ReportRun run;
+  run.part = "";
+  testing::write_report_bench(*store_, run);
+  const Document made = document();
+  for (const Figure* figure : all_of<Figure>(made)) {
+    std::size_t points = 0;
+    for (const Series& series : figure->series) points += series.points.size();
+    EXPECT_TRUE(points != 1) << figure->id;
+    EXPECT_FALSE(figure->reading.empty()) << figure->id;
+    EXPECT_TRUE(figure->reading.ends_with('.')) << figure->reading;
+  }
+  EXPECT_NE(text_of(made).find("Throughput."), std::string::npos) << text_of(made);
+}
+
+TEST_F(ReportDocument, EveryFigureSaysWhatThereIsToSee) {
+  testing::write_report_store(*store_);
+  const Document made = document();
+  for (const Figure* figure : all_of<Figure>(made)) {
+    EXPECT_GT(figure->reading.size(), 20U) << figure->id;
+    EXPECT_TRUE(figure->reading.ends_with('.')) << figure->reading;
+  }
+}
+
+// A hypothesis about a device that no machine of the study has is told in one line.
+TEST_F(ReportDocument, WhatCouldNotBeTestedIsNoRowOfTheTable) {
+  testing::write_report_store(*store_);
+  for (StudyRecord& record : store_->studies()) {
+    record.definition += R"(
+[[hypothesis]]
+id = "tpu"
+statement = "A TPU is faster."
+test = "faster"
+parts = ["speed"]
+of = "device=tpu:0"
+than = "device=cpu"
+)";
+    store_->put(record);
+  }
+  const Document made = document();
+  bool told = false;
+  for (const Judgement* judgement : all_of<Judgement>(made)) {
+    if (judgement->statement != "A TPU is faster.") continue;
+    told = true;
+    EXPECT_FALSE(judgement->tested);
+    EXPECT_EQ(judgement->verdict, "undecided");
+  }
+  EXPECT_TRUE(told);
+  for (const auto& row : table_named(made, "summary-hypotheses")->rows) {
+    EXPECT_NE(row[1].text, "A TPU is faster.");
+  }
+}
+
+TEST_F(ReportDocument, CommandsAreShownWithoutWhatStudiesAdd) {
+  testing::write_report_machines(*store_);
+  ReportRun run;
+  run.part = "";
+  run.change = [](RunRecord& record) {
+    record.arguments = "/opt/bin/ridgeline bench mlp --study-item 0123-abc --batch 64";
+  };
+  testing::write_report_bench(*store_, run);
+  const Document made = document();
+  EXPECT_EQ(table_named(made, "runs")->rows[0][2].text, "ridgeline bench mlp --batch 64");
+}
+
 // Text, table and figure of the same thing show the same number.
 TEST_F(ReportDocument, TheSameNumberIsTheSameEverywhere) {
   testing::write_report_machines(*store_);

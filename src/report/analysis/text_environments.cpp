@@ -16,11 +16,6 @@ namespace {
 
 std::vector<RunId> runs_of(const Ratio& ratio) { return {ratio.of->run.id, ratio.than->run.id}; }
 
-// The same pair, told of the other run.
-Ratio reversed(const TextInput& input, const Ratio& ratio) {
-  return *input.ratios.of(*ratio.than, *ratio.of);
-}
-
 // "all 3", "both", "2 of 3"
 std::string part_words(std::size_t part, std::size_t all) {
   if (part < all) return fmt::format("{} of {}", part, all);
@@ -110,7 +105,7 @@ std::vector<Contest> device_contests(const TextInput& input) {
     for (const Ratio& ratio : contest.ratios) values.push_back(ratio.speedup);
     if (geometric_mean(values).value < 1.0) {
       std::swap(contest.of, contest.than);
-      for (Ratio& ratio : contest.ratios) ratio = reversed(input, ratio);
+      for (Ratio& ratio : contest.ratios) ratio = reversed(ratio);
     }
     found.push_back(std::move(contest));
   }
@@ -147,7 +142,7 @@ Sentence contest_sentence(const TextInput& input, const Contest& contest, bool b
   std::vector<Ratio> slower = with(all, Verdict::slower);
   if (faster.empty() && slower.empty()) return std::nullopt;
   // Ratios are told so that they are above 1.
-  for (Ratio& ratio : slower) ratio = reversed(input, ratio);
+  for (Ratio& ratio : slower) ratio = reversed(ratio);
   std::ranges::reverse(slower);
   Prose text;
   if (all.size() == 1) {

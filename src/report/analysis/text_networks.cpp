@@ -156,7 +156,9 @@ Sentence gain_sentence(const std::string& name, const Sweep& sweep) {
                           : "goes",
                   estimate_text(*first.rate), estimate_text(*last.rate, "samples/s")),
       ids_of(sweep));
-  text.say(fmt::format(", {}", times_text(gain)));
+  text.say(gain.value < 1.0
+               ? fmt::format(", {} less", times_text(ratio_of(*first.rate, *last.rate)))
+               : fmt::format(", {}", times_text(gain)));
   if (!gain.sound()) {
     text.say(": too few samples to tell a gain");
   } else if (!grows && !falls) {

@@ -107,6 +107,17 @@ Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
   return table;
 }
 
+// Whether a table of speed-ups of one of the studies has the pair.
+bool is_shown(const SectionInput& input, const Ratio& ratio) {
+  return std::ranges::any_of(input.studies, [&](const StudyView* study) {
+    return has(study->runs, ratio.of) && has(study->runs, ratio.than) &&
+           std::ranges::any_of(study->definition.exhibits, [&](const study::Exhibit& exhibit) {
+             return exhibit.name == "speedups" && has(exhibit.parts, ratio.of->part) &&
+                    has(exhibit.parts, ratio.than->part);
+           });
+  });
+}
+
 // What is known of one side for the ledger.
 std::optional<GapSide> side_of(const Data& data, const RunView& run) {
   if (!run.seconds) return std::nullopt;
@@ -211,7 +222,14 @@ Section comparisons_section(const SectionInput& input) {
   if (ratios.empty()) return section;
   if (const auto text = paragraph_of({tally_sentence(ratios)})) section.blocks.emplace_back(*text);
   Section rest = folded("comparisons-all", "All comparisons, and why the widest gaps are there");
-  rest.blocks.emplace_back(ratios_table(input, ratios, wording));
+  std::vector<Ratio> others = ratios;
+  std::erase_if(others, [&](const Ratio& ratio) { return is_shown(input, ratio); });
+  if (!others.empty()) rest.blocks.emplace_back(ratios_table(input, others, wording));
+  if (others.size() < ratios.size()) {
+    rest.blocks.emplace_back(
+        Paragraph{{{.text = fmt::format("{} of {} comparisons are shown in the studies.",
+                                        ratios.size() - others.size(), ratios.size())}}});
+  }
   if (pairs.size() < all) {
     rest.blocks.emplace_back(Notice{
         .severity = "note",

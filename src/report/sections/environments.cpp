@@ -243,7 +243,7 @@ Figure bare_roofline(const Data& data) {
       "What each device was measured to reach at most, by arithmetic intensity: main memory below "
       "the ridge point, computing above it.";
   figure.x = {.title = "arithmetic intensity", .unit = "FLOP/byte", .logarithmic = true};
-  figure.y = {.title = "attainable", .unit = "GFLOP/s", .logarithmic = true};
+  figure.y = {.title = "attainable performance", .unit = "GFLOP/s", .logarithmic = true};
   constexpr double kLeast = 0.1, kMost = 10'000.0;
   for (const Machine& machine : data.machines()) {
     for (const std::string& device : devices_of(machine)) {

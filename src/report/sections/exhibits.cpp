@@ -51,6 +51,7 @@ std::string id_text(const std::string& text) {
 }
 
 void add_figure(Section& section, Figure figure) {
+  if (figure.reading.empty()) figure.reading = reading_of(figure);
   std::size_t count = 0;
   const Series* last = nullptr;
   for (const Series& series : figure.series) {

@@ -120,8 +120,9 @@ Sentence answer_of(const std::vector<Judgement>& judgements) {
       statements.push_back(fmt::format("“{}”", statement));
     }
     if (statements.empty()) continue;
-    text.say(text.empty() ? "" : "; ").strong(text.empty() ? sentence_case(verdict) : verdict);
-    text.say(": " + list_text(statements, 6));
+    const bool first = text.empty();
+    if (!first) text.say("; ");
+    text.strong(first ? sentence_case(verdict) : verdict).say(": " + list_text(statements, 6));
   }
   if (text.empty()) return std::nullopt;
   text.say(".");
