@@ -43,6 +43,12 @@ std::string note_mark(std::size_t index) {
   return mark;
 }
 
+std::string note_marks(const Cell& cell) {
+  std::string marks;
+  for (const std::size_t note : cell.notes) marks += (marks.empty() ? "" : ",") + note_mark(note);
+  return marks;
+}
+
 std::string heading_of(const TableColumn& column) {
   if (column.unit.empty()) return column.title;
   return column.title.empty() ? column.unit : fmt::format("{} ({})", column.title, column.unit);

@@ -29,6 +29,9 @@ void each_block(const std::vector<Section>& sections, const Visit& visit) {
 // a, b, ... z, aa: the mark of a table's nth footnote.
 [[nodiscard]] std::string note_mark(std::size_t index);
 
+// "a,c": the marks of the cell's footnotes; empty: none.
+[[nodiscard]] std::string note_marks(const Cell& cell);
+
 // "throughput (img/s)"
 [[nodiscard]] std::string heading_of(const TableColumn& column);
 

@@ -206,20 +206,17 @@ class TableView {
   // As the report's own CSV files: numbers in full, nothing for n/a, intervals and notes in columns of their own.
   save() {
     const header = [], notes = this.table.notes || [], order = this.order(), rows = order.map(() => []);
-    this.columns.forEach(({column, intervalWidth}, place) => {
+    this.columns.forEach(({column, intervalWidth, marks}, place) => {
       header.push(axisTitle(column.title, column.unit));
       if (intervalWidth) header.push(axisTitle(column.title + ' low', column.unit), axisTitle(column.title + ' high', column.unit));
       order.forEach((row, index) => {
         const cell = row.cells[place];
         rows[index].push(column.number && typeof cell.v === 'number' ? cell.v : cell.t === 'n/a' ? '' : cell.t);
         if (intervalWidth) rows[index].push(cell.l, cell.h);
+        if (marks) rows[index].push((cell.n || []).map(note => notes[note]).join('; '));
       });
+      if (marks) header.push(column.title + ' notes');
     });
-    if (notes.length) {
-      header.push('notes');
-      order.forEach((row, index) => rows[index].push(
-        [...new Set(row.cells.flatMap(cell => cell.n || []))].sort((x, y) => x - y).map(note => notes[note]).join(' ')));
-    }
     saveFile(this.table.id + '.csv', 'text/csv;charset=utf-8', csvText([header, ...rows]));
   }
 }
