@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace ridgeline::report {
 
@@ -18,6 +19,24 @@ std::vector<const Figure*> figures_of(const Document& document) {
     if (!figure.empty()) figures.push_back(&figure);
   });
   return figures;
+}
+
+std::string slug(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    const char lower = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (plain || (c >= 'A' && c <= 'Z')) {
+      name += lower;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  // It becomes a file's name.
+  constexpr std::size_t kMostLetters = 60;
+  name.resize(std::min(name.size(), kMostLetters));
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  return name;
 }
 
 std::string runs_text(std::vector<RunId> runs) {

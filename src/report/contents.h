@@ -3,6 +3,7 @@
 // What a Document holds, in its order, and words that all of its writers share.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/document.h"
@@ -22,6 +23,9 @@ void each_block(const std::vector<Section>& sections, const Visit& visit) {
 [[nodiscard]] std::vector<const Table*> tables_of(const Document& document);
 // Those that have something to draw.
 [[nodiscard]] std::vector<const Figure*> figures_of(const Document& document);
+
+// Letters, digits and hyphens, for ids and names of files: "mnist_cnn b64" becomes "mnist-cnn-b64".
+[[nodiscard]] std::string slug(std::string_view text);
 
 // "run 3", "runs 1–4, 7": what a statement rests on.
 [[nodiscard]] std::string runs_text(std::vector<RunId> runs);

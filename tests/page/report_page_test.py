@@ -435,6 +435,12 @@ def check_theme(page):
 def check_print(page, screenshots):
     pdf = page.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True, "preferCSSPageSize": True})["data"]
     page.expect(len(pdf) > 20000, "the printed page is empty")
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 690, "height": 980, "deviceScaleFactor": 1, "mobile": False})
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    wide = page.run("return [...document.querySelectorAll('.table-scroll table')].filter(table => table.getBoundingClientRect().right > 691)"
+                    ".map(table => table.closest('.table-block').id)")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    page.expect(not wide, f"tables reach beyond the paper: {wide[:8]}")
     if screenshots:
         (screenshots / "print.pdf").write_bytes(base64.b64decode(pdf))
 

@@ -328,6 +328,9 @@ Table wide() {
       const double bytes = 1234.5 * static_cast<double>(i + 1) * static_cast<double>(k);
       row.push_back(k % 4 == 0 ? missing(table, "a peer does not tell") : number(bytes));
     }
+    for (const char* note : {"one note", "another note", "a third note", "and a fourth"}) {
+      row[14] = noted(table, std::move(row[14]), note);
+    }
     row.push_back(words("0123456789abcdef-0123456789abcdef-" + std::to_string(i)));
     table.rows.push_back(std::move(row));
   }

@@ -93,12 +93,12 @@ class TableView {
     this.node.classList.toggle('sorted', sorted);
   }
 
-  // Numbers of wide tables have their intervals below them.
-  isWide() {
+  // In letters. Numbers of wide tables have their intervals below them; on paper their rows become lists.
+  width() {
     const words = text => Math.max(...text.split(/[\s,]+/).map(word => word.length));
     return this.columns.reduce((sum, {column}, place) => column.away ? sum : sum + 3 + this.rows.reduce(
       (most, row) => Math.max(most, column.number ? row.cells[place].t.length : Math.min(row.cells[place].t.length, 24)),
-      Math.max(words(column.title), words(column.unit || ''))), 0) > 130;
+      Math.max(words(column.title), words(column.unit || ''))), 0);
   }
 
   makeHeader(column, index) {
@@ -150,7 +150,7 @@ class TableView {
       this.selection,
       make('div', {class: 'table-scroll' + (table.rows.length > 30 ? ' tall' : ''), tabindex: 0, role: 'region',
         'aria-labelledby': table.id + '-title'},
-        make('table', {class: classes(this.isWide() && 'wide'), 'aria-labelledby': table.id + '-title'}, make('thead', null, make('tr', null, this.headers)), this.body)),
+        make('table', {class: classes(this.width() > 130 && 'wide', this.width() > 90 && 'broad'), 'aria-labelledby': table.id + '-title'}, make('thead', null, make('tr', null, this.headers)), this.body)),
       table.rows.length ? null : make('p', {class: 'caption'}, 'No rows.'),
       makeNotes(table.id, table.notes));
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "base/error.h"
 #include "report/analysis/text.h"
@@ -35,19 +34,6 @@ study::Exhibit figure_named(std::string name) {
   study::Exhibit exhibit = table_named(std::move(name));
   exhibit.figure = true;
   return exhibit;
-}
-
-std::string id_text(const std::string& text) {
-  std::string id;
-  for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      id += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    } else if (!id.empty() && id.back() != '-') {
-      id += '-';
-    }
-  }
-  while (id.ends_with('-')) id.pop_back();
-  return id.empty() ? "x" : id;
 }
 
 void add_figure(Section& section, Figure figure) {

@@ -8,6 +8,7 @@
 
 #include "report/analysis/prose.h"
 #include "report/analysis/ratios.h"
+#include "report/contents.h"
 #include "report/data.h"
 #include "report/document.h"
 #include "study/study.h"
@@ -61,8 +62,5 @@ void add_figure(Section& section, Figure figure);
 // figures, then the whole analysis of the runs.
 void add_results(Section& section, const SectionInput& input, const std::vector<Wanted>& wanted,
                  std::vector<Sentence> sentences, const Runs& runs);
-
-// Letters, digits and hyphens: "mnist_cnn b64" becomes "mnist-cnn-b64".
-[[nodiscard]] std::string id_text(const std::string& text);
 
 }  // namespace ridgeline::report

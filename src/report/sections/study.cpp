@@ -130,7 +130,7 @@ Sentence answer_of(const std::vector<Judgement>& judgements) {
 }
 
 std::vector<Wanted> wanted_of(const StudyView& study) {
-  const std::string id = id_text(study.definition.name);
+  const std::string id = slug(study.definition.name);
   std::vector<Wanted> wanted;
   for (const study::Exhibit& exhibit : study.definition.exhibits) {
     wanted.push_back({exhibit, fmt::format("{}-{}-{}", id, wanted.size() + 1, exhibit.name),
@@ -143,7 +143,7 @@ std::vector<Wanted> wanted_of(const StudyView& study) {
 
 Section study_section(const SectionInput& input, const StudyView& study) {
   const study::Definition& definition = study.definition;
-  Section section = titled("study-" + id_text(definition.name), definition.title);
+  Section section = titled("study-" + slug(definition.name), definition.title);
   if (!definition.question.empty()) {
     section.blocks.emplace_back(Paragraph{{{.text = definition.question}}});
   }

@@ -311,7 +311,7 @@ Section hypotheses_section(const SectionInput& input, const std::vector<Section>
   for (const Section& study : rest) {
     std::string name = study.title;
     for (const StudyView* each : input.studies) {
-      if ("study-" + id_text(each->definition.name) == study.id) name = each->definition.name;
+      if ("study-" + slug(each->definition.name) == study.id) name = each->definition.name;
     }
     each_block<Judgement>({study}, [&](const Judgement& judgement) {
       if (!judgement.tested) return;
