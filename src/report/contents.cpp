@@ -3,33 +3,40 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace ridgeline::report {
-namespace {
-
-template <typename Kind>
-void collect(const std::vector<Section>& sections, std::vector<const Kind*>& found) {
-  for (const Section& section : sections) {
-    for (const Block& block : section.blocks) {
-      if (const auto* one = std::get_if<Kind>(&block)) found.push_back(one);
-    }
-    collect(section.sections, found);
-  }
-}
-
-}  // namespace
 
 std::vector<const Table*> tables_of(const Document& document) {
   std::vector<const Table*> tables;
-  collect(document.sections, tables);
+  each_block<Table>(document.sections, [&](const Table& table) { tables.push_back(&table); });
   return tables;
 }
 
 std::vector<const Figure*> figures_of(const Document& document) {
   std::vector<const Figure*> figures;
-  collect(document.sections, figures);
-  std::erase_if(figures, [](const Figure* figure) { return figure->empty(); });
+  each_block<Figure>(document.sections, [&](const Figure& figure) {
+    if (!figure.empty()) figures.push_back(&figure);
+  });
   return figures;
+}
+
+std::string slug(std::string_view text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    const char lower = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (plain || (c >= 'A' && c <= 'Z')) {
+      name += lower;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  // It becomes a file's name.
+  constexpr std::size_t kMostLetters = 60;
+  name.resize(std::min(name.size(), kMostLetters));
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  return name;
 }
 
 std::string runs_text(std::vector<RunId> runs) {
@@ -53,6 +60,12 @@ std::string note_mark(std::size_t index) {
     mark.insert(mark.begin(), static_cast<char>('a' + (index - 1) % 26));
   }
   return mark;
+}
+
+std::string note_marks(const Cell& cell) {
+  std::string marks;
+  for (const std::size_t note : cell.notes) marks += (marks.empty() ? "" : ",") + note_mark(note);
+  return marks;
 }
 
 std::string heading_of(const TableColumn& column) {

@@ -27,10 +27,17 @@ std::string number_cell(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : std::string();
 }
 
-bool has_intervals(const Table& table, std::size_t column) {
-  return std::ranges::any_of(table.rows, [&](const std::vector<Cell>& row) {
-    return row[column].low || row[column].high;
-  });
+// Columns that a column of the table has beside itself.
+struct Beside {
+  bool intervals = false, notes = false;
+};
+Beside beside(const Table& table, std::size_t column) {
+  Beside found;
+  for (const std::vector<Cell>& row : table.rows) {
+    found.intervals |= row[column].low || row[column].high;
+    found.notes |= !row[column].notes.empty();
+  }
+  return found;
 }
 
 std::string value_cell(const TableColumn& column, const Cell& cell) {
@@ -38,13 +45,9 @@ std::string value_cell(const TableColumn& column, const Cell& cell) {
   return cell.text == "n/a" ? std::string() : cell.text;
 }
 
-std::string notes_cell(const Table& table, const std::vector<Cell>& row) {
-  std::vector<std::size_t> notes;
-  for (const Cell& cell : row) notes.insert(notes.end(), cell.notes.begin(), cell.notes.end());
-  std::ranges::sort(notes);
-  notes.erase(std::unique(notes.begin(), notes.end()), notes.end());
+std::string notes_cell(const Table& table, const Cell& cell) {
   std::string text;
-  for (const std::size_t note : notes) text += (text.empty() ? "" : " ") + table.notes[note];
+  for (const std::size_t note : cell.notes) text += (text.empty() ? "" : "; ") + table.notes[note];
   return text;
 }
 
@@ -62,29 +65,30 @@ std::string line_of(const std::vector<std::string>& cells) {
 
 std::string csv_table(const Table& table) {
   std::vector<std::string> header;
-  std::vector<bool> intervals;
+  std::vector<Beside> others;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const TableColumn& column = table.columns[i];
     header.push_back(heading_of(column));
-    intervals.push_back(has_intervals(table, i));
-    if (!intervals.back()) continue;
+    others.push_back(beside(table, i));
     for (const char* end : {" low", " high"}) {
+      if (!others.back().intervals) break;
       TableColumn named = column;
       named.title += end;
       header.push_back(heading_of(named));
     }
+    if (others.back().notes) header.push_back(column.title + " notes");
   }
-  if (!table.notes.empty()) header.emplace_back("notes");
   std::string text = line_of(header);
   for (const std::vector<Cell>& row : table.rows) {
     std::vector<std::string> cells;
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       cells.push_back(value_cell(table.columns[i], row[i]));
-      if (!intervals[i]) continue;
-      cells.push_back(number_cell(row[i].low));
-      cells.push_back(number_cell(row[i].high));
+      if (others[i].intervals) {
+        cells.push_back(number_cell(row[i].low));
+        cells.push_back(number_cell(row[i].high));
+      }
+      if (others[i].notes) cells.push_back(notes_cell(table, row[i]));
     }
-    if (!table.notes.empty()) cells.push_back(notes_cell(table, row));
     text += line_of(cells);
   }
   return text;

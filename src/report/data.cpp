@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "measure/memory_ledger.h"
 #include "peers/peer_name.h"
+#include "report/analysis/ratios.h"
 #include "store/identity_fields.h"
 
 namespace ridgeline::report {
@@ -184,6 +185,13 @@ std::optional<double> RunView::number(const std::string& axis) const {
   if (const IdentityField* field = find_identity_field(axis)) return field->value(run);
   if (const auto known = number_of(run, axis)) return known;
   return number_in<double>(option_of(run.work, axis));
+}
+
+Data::~Data() = default;
+
+Ratios& Data::ratios() const {
+  if (!ratios_) ratios_ = std::make_unique<Ratios>(*this);
+  return *ratios_;
 }
 
 Data::Data(const Store& store) : store_(store) {

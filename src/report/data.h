@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,12 +83,15 @@ struct StudyView {
   Runs runs;                                 // of items that are done; oldest first
 };
 
+class Ratios;
+
 class Data {
  public:
   // Reads all runs that are complete, and those that are not for the list of them. `store` must
   // outlive it. Only the newest record of a study counts for a machine and a scale, and only the
   // fullest scale of a machine: `full` before `small`.
   explicit Data(const Store& store);
+  ~Data();
   Data(const Data&) = delete;
   Data& operator=(const Data&) = delete;
 
@@ -104,6 +108,9 @@ class Data {
   // The one with an environment of that key; null: unknown.
   [[nodiscard]] const Machine* find_machine(const std::string& environment) const;
   [[nodiscard]] const RunView* find(RunId run) const;
+
+  // How many times as fast one run is as another; verdicts are kept (analysis/ratios.h).
+  [[nodiscard]] Ratios& ratios() const;
 
   // The rows of a run. Read anew at each call.
   [[nodiscard]] const Store& store() const { return store_; }
@@ -133,6 +140,7 @@ class Data {
   // Asked for by several tables and figures.
   mutable std::map<RunId, std::optional<RooflinePoint>> points_;
   mutable std::map<RunId, std::vector<Reading>> readings_;
+  mutable std::unique_ptr<Ratios> ratios_;
 };
 
 }  // namespace ridgeline::report

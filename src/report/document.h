@@ -42,15 +42,33 @@ struct Judgement {
   std::string statement;
   std::string verdict;        // "confirmed", "not confirmed", "undecided"
   std::vector<Piece> pieces;  // the numbers and intervals it rests on
+  bool tested = true;         // else one side of it was not measured at all: it needs one line
 };
 
-using Block = std::variant<Paragraph, Listing, Notice, Judgement, Table, Figure>;
+// A finding at a glance: a number, what it says, bars to see it by, and where to read on.
+struct Card {
+  struct Bar {
+    std::string name;
+    double value = 0.0;
+    std::string text;  // the value as shown
+  };
+  std::string number;
+  std::vector<Piece> pieces;
+  std::vector<Bar> bars = {};
+  std::string target = {};  // the id of a section, a table or a figure
+};
+struct Cards {
+  std::vector<Card> cards;
+};
+
+using Block = std::variant<Paragraph, Listing, Notice, Judgement, Table, Figure, Cards>;
 
 struct Section {
   std::string id;  // unique in the document: letters, digits, hyphens
   std::string title;
   std::vector<Block> blocks = {};
   std::vector<Section> sections = {};
+  bool folded = false;  // on the page the title alone is shown until it is wanted
 };
 
 struct Document {

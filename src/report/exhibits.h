@@ -34,6 +34,9 @@ struct FigureKindEntry {
 [[nodiscard]] std::span<const TableKind> table_kinds();
 [[nodiscard]] std::span<const FigureKindEntry> figure_kinds();
 
+// What there is to see in a figure, in one sentence; empty: nothing is drawn.
+[[nodiscard]] std::string reading_of(const Figure& figure);
+
 // The footnotes that a cell of the run needs wherever it stands: substitutes for data, findings
 // that change how its number must be read (flags.h).
 void mark(const Data& data, Table& table, Cell& cell, const RunView& run);

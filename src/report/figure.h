@@ -72,6 +72,7 @@ struct Edge {
 struct Figure {
   std::string id;  // unique in the document, a file name: letters, digits, hyphens
   std::string title, caption = {};
+  std::string reading = {};  // what there is to see, in one sentence made from the data
   FigureKind kind = FigureKind::xy;
   Axis x = {}, y = {};
   bool stacked = false;     // bars on top of each other
@@ -82,6 +83,7 @@ struct Figure {
   std::vector<Edge> edges = {};
   std::vector<std::string> notes = {};  // footnotes, as a table has them
   std::vector<RunId> runs = {};         // what it rests on
+  bool plain = false;                   // its reading says all there is to see
 
   // Whether there is anything to draw.
   [[nodiscard]] bool empty() const;

@@ -95,13 +95,9 @@ std::string source_of(std::string_view text) {
 // All figures, also those that have nothing to draw: the script takes one after the other.
 std::string drawings_of(const std::vector<Section>& sections, const plot::Colours& colours) {
   std::string text;
-  for (const Section& section : sections) {
-    for (const Block& block : section.blocks) {
-      const auto* figure = std::get_if<Figure>(&block);
-      if (figure != nullptr) text += plot::page_drawing(*figure, plot::draw(*figure, colours));
-    }
-    text += drawings_of(section.sections, colours);
-  }
+  each_block<Figure>(sections, [&](const Figure& figure) {
+    text += plot::page_drawing(figure, plot::draw(figure, colours));
+  });
   return text;
 }
 

@@ -128,16 +128,20 @@ Json table_json(const Table& table, Ids& ids) {
     put(entry, "unit", column.unit);
     put(entry, "number", column.number);
     put(entry, "meaning", column.meaning);
+    put(entry, "away", column.shown != Shown::column);
     columns.push_back(std::move(entry));
   }
   object["columns"] = std::move(columns);
   Json rows = Json::array();
+  std::vector<std::string> groups;
   for (const std::vector<Cell>& row : table.rows) {
     Json cells = Json::array();
+    groups.push_back(group_text(table, row));
     for (const Cell& cell : row) cells.push_back(cell_json(cell));
     rows.push_back(std::move(cells));
   }
   object["rows"] = std::move(rows);
+  if (!groups.empty() && !groups.front().empty()) object["groups"] = groups;
   put(object, "notes", table.notes);
   return object;
 }
@@ -233,6 +237,7 @@ Json figure_json(const Figure& figure, Ids& ids) {
                  {"title", figure.title},
                  {"kind", name_in(kKindNames, figure.kind)}};
   put(object, "caption", figure.caption);
+  put(object, "reading", figure.reading);
   object["x"] = axis_json(figure.x);
   object["y"] = axis_json(figure.y);
   put(object, "stacked", figure.stacked);
@@ -267,7 +272,22 @@ struct BlockJson {
     return {{"block", "judgement"},
             {"statement", block.statement},
             {"verdict", block.verdict},
-            {"pieces", pieces_json(block.pieces)}};
+            {"pieces", pieces_json(block.pieces)},
+            {"tested", block.tested}};
+  }
+  Json operator()(const Cards& block) const {
+    Json cards = Json::array();
+    for (const Card& card : block.cards) {
+      Json entry = {{"number", card.number}, {"pieces", pieces_json(card.pieces)}};
+      put(entry, "target", card.target);
+      Json bars = Json::array();
+      for (const Card::Bar& bar : card.bars) {
+        bars.push_back({bar.name, number_json(bar.value), bar.text});
+      }
+      entry["bars"] = std::move(bars);
+      cards.push_back(std::move(entry));
+    }
+    return {{"block", "cards"}, {"cards", std::move(cards)}};
   }
   Json operator()(const Table& block) const { return table_json(block, ids); }
   Json operator()(const Figure& block) const { return figure_json(block, ids); }
@@ -280,6 +300,7 @@ Json sections_json(const std::vector<Section>& sections, Ids& ids) {
     Json blocks = Json::array();
     for (const Block& block : section.blocks) blocks.push_back(std::visit(BlockJson{ids}, block));
     object["blocks"] = std::move(blocks);
+    put(object, "folded", section.folded);
     if (!section.sections.empty()) object["sections"] = sections_json(section.sections, ids);
     list.push_back(std::move(object));
   }

@@ -10,129 +10,6 @@
 namespace ridgeline::report {
 namespace {
 
-// Letters that fit side by side into a line of a table, and into a column whose words are wrapped.
-constexpr std::size_t kLineLetters = 92, kWrapFrom = 26;
-// Rows of a table that still fits on a page as a float.
-constexpr std::size_t kFloatRows = 40;
-
-std::size_t letters(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
-}
-
-struct Columns {
-  std::string format;     // of tabular
-  bool too_wide = false;  // even so: to be made smaller as a whole
-};
-
-Columns columns_of(const Table& table) {
-  std::vector<std::size_t> widths;
-  std::size_t total = 0;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    std::size_t width = letters(heading_of(table.columns[i]));
-    for (const std::vector<Cell>& row : table.rows) {
-      width = std::max(width, letters(row[i].text) + row[i].notes.size());
-    }
-    widths.push_back(width);
-    total += width + 2;
-  }
-  // What wide columns of words may share, once the others have what they need.
-  std::size_t wrapped = 0, rigid = 0;
-  const auto wraps = [&](std::size_t i) {
-    return total > kLineLetters && !table.columns[i].number && widths[i] > kWrapFrom;
-  };
-  for (std::size_t i = 0; i < widths.size(); ++i) (wraps(i) ? wrapped : rigid) += widths[i] + 2;
-  const std::size_t room = rigid < kLineLetters ? kLineLetters - rigid : 0;
-  Columns columns;
-  std::size_t used = rigid;
-  for (std::size_t i = 0; i < widths.size(); ++i) {
-    if (!wraps(i)) {
-      columns.format += table.columns[i].number ? 'r' : 'l';
-      continue;
-    }
-    const std::size_t share = std::max(kWrapFrom, room * widths[i] / wrapped);
-    used += share;
-    columns.format += fmt::format(">{{\\raggedright\\arraybackslash}}p{{{:.3f}\\linewidth}}",
-                                  0.92 * static_cast<double>(share) / kLineLetters);
-  }
-  columns.too_wide = used > kLineLetters;
-  return columns;
-}
-
-std::string cell_text(const Cell& cell) {
-  std::string text = latex_text(cell.text), marks;
-  for (const std::size_t note : cell.notes) {
-    marks += (marks.empty() ? "" : ",") + note_mark(note);
-  }
-  // A bracket at the beginning of a row would be taken for an argument of the line before.
-  if (text.starts_with('[') || text.starts_with('*')) text = "{}" + text;
-  return marks.empty() ? text : fmt::format("{}\\textsuperscript{{{}}}", text, marks);
-}
-
-std::string heading_row(const Table& table) {
-  std::string text;
-  for (const TableColumn& column : table.columns) {
-    text += fmt::format("{}{}", text.empty() ? "{}" : " & ", latex_text(heading_of(column)));
-  }
-  return text + " \\\\\n";
-}
-
-std::string rows_of(const Table& table) {
-  std::string text;
-  for (const std::vector<Cell>& row : table.rows) {
-    for (const Cell& cell : row) text += (&cell == &row.front() ? "" : " & ") + cell_text(cell);
-    text += " \\\\\n";
-  }
-  return text;
-}
-
-std::string notes_of(const Table& table) {
-  if (table.notes.empty()) return {};
-  std::string text =
-      "\\par\\smallskip\n\\begin{minipage}{\\linewidth}\\footnotesize\\raggedright\n";
-  for (std::size_t i = 0; i < table.notes.size(); ++i) {
-    text += fmt::format("\\textsuperscript{{{}}}~{}{}\n", note_mark(i), latex_text(table.notes[i]),
-                        i + 1 < table.notes.size() ? "\\\\" : "");
-  }
-  return text + "\\end{minipage}\n";
-}
-
-std::string caption_of(const std::string& title, const std::string& caption) {
-  std::string text = latex_text(title);
-  if (!text.empty() && std::isalnum(static_cast<unsigned char>(text.back())) != 0) text += '.';
-  return caption.empty() ? text : text + ' ' + latex_text(caption);
-}
-
-std::string float_table(const Table& table, const Columns& columns, const char* place) {
-  std::string text = fmt::format(
-      "\\begin{{table}}[{}]\n\\centering\\small\n\\caption{{{}}}\n\\label{{tab:{}}}\n"
-      "\\vspace{{4pt}}\n",
-      place, caption_of(table.title, table.caption), table.id);
-  if (columns.too_wide) text += "\\resizebox{\\linewidth}{!}{%\n";
-  text += fmt::format("\\begin{{tabular}}{{{}}}\n\\toprule\n{}\\midrule\n{}\\bottomrule\n",
-                      columns.format, heading_row(table), rows_of(table));
-  text += columns.too_wide ? "\\end{tabular}}\n" : "\\end{tabular}\n";
-  return text + notes_of(table) + "\\end{table}\n";
-}
-
-// Goes on from page to page.
-std::string long_table(const Table& table, const Columns& columns) {
-  const std::string heading = heading_row(table);
-  std::string text = fmt::format(
-      "\\begingroup{}\n\\begin{{longtable}}{{{}}}\n\\caption{{{}}}\\label{{tab:{}}}\\\\\n"
-      "\\toprule\n{}\\midrule\n\\endfirsthead\n\\toprule\n{}\\midrule\n\\endhead\n"
-      "\\bottomrule\n\\endlastfoot\n",
-      columns.too_wide ? "\\scriptsize\\setlength{\\tabcolsep}{3pt}" : "\\small", columns.format,
-      caption_of(table.title, table.caption), table.id, heading, heading);
-  return text + rows_of(table) + "\\end{longtable}\n" + notes_of(table) + "\\endgroup\n";
-}
-
-std::string table_text(const Table& table, const char* place) {
-  const Columns columns = columns_of(table);
-  return table.rows.size() > kFloatRows ? long_table(table, columns)
-                                        : float_table(table, columns, place);
-}
-
 std::string pieces_text(const std::vector<Piece>& pieces) {
   std::string text;
   for (const Piece& piece : pieces) {
@@ -177,15 +54,25 @@ class Writer {
                     latex_text(notice.severity), latex_text(notice.name),
                     pieces_text(notice.pieces)));
   }
+  void operator()(const Cards& cards) {
+    std::string text = "\\begin{itemize}\n";
+    for (const Card& card : cards.cards) {
+      text += fmt::format("\\item \\textbf{{{}.}} {}\n", latex_text(card.number),
+                          pieces_text(card.pieces));
+    }
+    add(text + "\\end{itemize}\n");
+  }
   void operator()(const Judgement& judgement) {
     add(fmt::format("\\begin{{quote}}\\emph{{{}}}\\\\\n\\textbf{{{}.}} {}\\end{{quote}}\n",
                     latex_text(judgement.statement), latex_text(judgement.verdict),
                     pieces_text(judgement.pieces)));
   }
-  void operator()(const Table& table) { add(table_text(table, "H")); }
+  void operator()(const Table& table) { add(latex_float(table, "H")); }
   void operator()(const Figure& figure) {
     const std::string path = pictures_.path_of(figure);
-    std::string caption = caption_of(figure.title, figure.caption);
+    std::string caption =
+        latex_caption(figure.title, figure.reading.empty() ? figure.caption
+                                                           : figure.reading + ' ' + figure.caption);
     for (const std::string& note : figure.notes) caption += ' ' + latex_text(note);
     if (!figure.runs.empty()) caption += "\\runs{" + latex_text(runs_text(figure.runs)) + '}';
     std::string body;
@@ -239,12 +126,10 @@ constexpr const char* kPreamble =
 
 }  // namespace
 
-std::string latex_table(const Table& table) {
-  return fmt::format(
-             "% {}\n% Needs: \\usepackage{{array,booktabs,longtable,graphicx,textcomp}}, "
-             "\\usepackage[T1]{{fontenc}}\n",
-             table.id) +
-         table_text(table, "htbp");
+std::string latex_caption(const std::string& title, const std::string& caption) {
+  std::string text = latex_text(title);
+  if (!text.empty() && std::isalnum(static_cast<unsigned char>(text.back())) != 0) text += '.';
+  return caption.empty() ? text : text + ' ' + latex_text(caption);
 }
 
 std::string latex_document(const Document& document, const PictureFiles& pictures) {

@@ -28,12 +28,10 @@ std::string at_line_start(std::string text) {
   return text;
 }
 
-// Stars work only where the letters beside them allow it; elements always do.
-std::string strong_text(std::string_view text) {
-  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
-  const std::string shown = markdown_text(text);
-  const bool stars = !text.empty() && plain(text.front()) && plain(text.back());
-  return stars ? "**" + shown + "**" : "<strong>" + shown + "</strong>";
+// Stars behind a full stop work only before a space or the end: else the text stays plain.
+std::string strong_text(std::string_view text, char next = ' ') {
+  const bool works = !text.empty() && (is_word(text.back()) || !is_word(next));
+  return works ? "**" + markdown_text(text) + "**" : markdown_text(text);
 }
 
 std::string pieces_text(const std::vector<Piece>& pieces) {
@@ -42,13 +40,16 @@ std::string pieces_text(const std::vector<Piece>& pieces) {
     const std::string_view words = piece.text;
     const std::size_t first = std::min(words.find_first_not_of(' '), words.size());
     const std::size_t last = words.find_last_not_of(' ') + 1;
+    const bool ends = &piece == &pieces.back() || (&piece + 1)->text.empty();
+    const char next = last < words.size() || ends ? ' ' : (&piece + 1)->text.front();
     if (piece.strong && first < last) {
-      text += std::string(words.substr(0, first)) + strong_text(words.substr(first, last - first)) +
+      text += std::string(words.substr(0, first)) +
+              strong_text(words.substr(first, last - first), next) +
               std::string(words.substr(last));
     } else {
       text += markdown_text(words);
     }
-    if (!piece.runs.empty()) text += fmt::format(" <sup>{}</sup>", runs_text(piece.runs));
+    if (!piece.runs.empty()) text += fmt::format(" ({})", runs_text(piece.runs));
   }
   return at_line_start(text);
 }
@@ -61,12 +62,8 @@ std::string capitalised(std::string text) {
 }
 
 std::string cell_text(const Cell& cell) {
-  std::string text = markdown_text(cell.text);
-  std::string marks;
-  for (const std::size_t note : cell.notes) {
-    marks += (marks.empty() ? "" : ",") + note_mark(note);
-  }
-  return marks.empty() ? text : fmt::format("{} <sup>{}</sup>", text, marks);
+  const std::string marks = note_marks(cell);
+  return markdown_text(cell.text) + (marks.empty() ? "" : fmt::format(" ({})", marks));
 }
 
 // A fence longer than any in the text.
@@ -91,8 +88,15 @@ class Writer {
                     strong_text(fmt::format("{}: {}.", capitalised(notice.severity), notice.name)),
                     pieces_text(notice.pieces)));
   }
+  void operator()(const Cards& cards) {
+    std::string text;
+    for (const Card& card : cards.cards) {
+      text += fmt::format("- {} {}\n", strong_text(card.number + "."), pieces_text(card.pieces));
+    }
+    add(text);
+  }
   void operator()(const Judgement& judgement) {
-    add(fmt::format("> <em>{}</em>  \n> {} {}", markdown_text(judgement.statement),
+    add(fmt::format("> *{}*  \n> {} {}", markdown_text(judgement.statement),
                     strong_text(capitalised(judgement.verdict) + "."),
                     pieces_text(judgement.pieces)));
   }
@@ -106,9 +110,10 @@ class Writer {
       add(figure.empty() ? std::string("(Nothing to draw.)")
                          : fmt::format("(Not drawn: {}.)", markdown_text(why_not(figure))));
     }
+    if (!figure.reading.empty()) add(at_line_start(markdown_text(figure.reading)));
     if (!figure.caption.empty()) add(at_line_start(markdown_text(figure.caption)));
     for (const std::string& note : figure.notes) add(at_line_start(markdown_text(note)));
-    if (!figure.runs.empty()) add(fmt::format("<sup>{}</sup>", runs_text(figure.runs)));
+    if (!figure.runs.empty()) add(fmt::format("Rests on {}.", runs_text(figure.runs)));
   }
 
   void section(const Section& section, std::size_t level) {
@@ -173,16 +178,25 @@ std::string markdown_table(const Table& table) {
   if (!table.caption.empty()) text += at_line_start(markdown_text(table.caption)) + "\n\n";
   std::string rule;
   for (const TableColumn& column : table.columns) {
+    if (column.shown != Shown::column) continue;
     text += fmt::format("| {} ", markdown_text(heading_of(column)));
     rule += column.number ? "|---:" : "|---";
   }
   text += fmt::format("|\n{}|\n", rule);
+  std::string last;
   for (const std::vector<Cell>& row : table.rows) {
-    for (const Cell& cell : row) text += fmt::format("| {} ", cell_text(cell));
+    if (const std::string group = group_text(table, row); group != last) {
+      text += fmt::format("| {} |", strong_text(group));
+      text += std::string(static_cast<std::size_t>(std::ranges::count(rule, '|')) - 1, '|') + '\n';
+      last = group;
+    }
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (table.columns[i].shown == Shown::column) text += fmt::format("| {} ", cell_text(row[i]));
+    }
     text += "|\n";
   }
   for (std::size_t i = 0; i < table.notes.size(); ++i) {
-    text += fmt::format("{}<sup>{}</sup> {}{}\n", i == 0 ? "\n" : "", note_mark(i),
+    text += fmt::format("{}({}) {}{}\n", i == 0 ? "\n" : "", note_mark(i),
                         markdown_text(table.notes[i]), i + 1 < table.notes.size() ? "  " : "");
   }
   return text;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 namespace ridgeline::report {
 namespace {
@@ -21,6 +23,46 @@ std::string separated(std::string digits) {
 }
 
 }  // namespace
+
+std::string group_text(const Table& table, const std::vector<Cell>& row) {
+  std::string text;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const std::string& value = row[i].text;
+    if (table.columns[i].shown != Shown::heading || value == "–" || value.empty()) continue;
+    const std::string& title = table.columns[i].title;
+    if (value == "no") continue;
+    text += text.empty() ? "" : ", ";
+    text += value == "yes" ? title : table.columns[i].number ? title + ' ' + value : value;
+  }
+  return text;
+}
+
+void group_rows(Table& table) {
+  const auto headings = [&] {
+    std::map<std::string, std::size_t> order;
+    for (const std::vector<Cell>& row : table.rows) {
+      order.emplace(group_text(table, row), order.size());
+    }
+    return order;
+  };
+  std::vector<std::pair<std::size_t, std::size_t>> candidates;  // number of values, column
+  for (std::size_t i = 0; i < table.heads; ++i) {
+    std::set<std::string> values;
+    for (const std::vector<Cell>& row : table.rows) values.insert(row[i].text);
+    candidates.emplace_back(values.size(), i);
+  }
+  std::ranges::sort(candidates);
+  if (!candidates.empty()) candidates.pop_back();  // one stays
+  for (const auto& [values, column] : candidates) {
+    table.columns[column].shown = Shown::heading;
+    const std::size_t count = headings().size();
+    if (count > 1 && 2 * count > table.rows.size()) table.columns[column].shown = Shown::column;
+  }
+  const std::map<std::string, std::size_t> order = headings();
+  std::ranges::stable_sort(table.rows, {}, [&](const std::vector<Cell>& row) {
+    return order.at(group_text(table, row));
+  });
+}
 
 std::size_t note_index(Table& table, const std::string& note) {
   const auto found = std::ranges::find(table.notes, note);

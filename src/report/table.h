@@ -19,11 +19,16 @@ struct Cell {
   std::vector<RunId> runs = {};               // what it rests on
 };
 
+// Where a column is shown: beside the numbers, in headings above the rows that share its values, or
+// only in files for other programs, which have all columns.
+enum class Shown { column, heading, file };
+
 struct TableColumn {
   std::string title;
   std::string unit = {};     // "img/s"; empty: none
   bool number = false;       // aligned to the right, sorted as numbers
   std::string meaning = {};  // one sentence, shown when pointed at
+  Shown shown = Shown::column;
 };
 
 struct Table {
@@ -33,7 +38,14 @@ struct Table {
   std::vector<TableColumn> columns;
   std::vector<std::vector<Cell>> rows = {};  // each with one cell a column
   std::vector<std::string> notes = {};       // footnotes: substitutes, unlike work, why n/a
+  std::size_t heads = 0;                     // columns in front that tell the rows apart
 };
+
+// Moves what rows share into headings: of the columns in front, those with few values, as long as a
+// heading stands for two rows or more on average. Brings the rows of a heading together.
+void group_rows(Table& table);
+// What the headings say of the row: "resnet18, batch 64"; empty: nothing.
+[[nodiscard]] std::string group_text(const Table& table, const std::vector<Cell>& row);
 
 // The index of the note, which is added where the table does not have it yet.
 [[nodiscard]] std::size_t note_index(Table& table, const std::string& note);

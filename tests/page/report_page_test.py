@@ -59,8 +59,9 @@ class Page:
                 raise AssertionError("the page did not finish drawing within two minutes")
             time.sleep(0.02)
         seconds = time.monotonic() - start
-        # What is far from the window is laid out too, as on paper: it is measured and photographed here.
-        self.run("document.documentElement.classList.add('paper')")
+        # What is far from the window or folded is laid out too, as on paper: it is measured and photographed here.
+        self.run("document.documentElement.classList.add('paper');"
+                 "document.querySelectorAll('.fold').forEach(fold => { fold.open = true; })")
         return seconds
 
     def collect_logs(self):
@@ -182,7 +183,7 @@ def check_tables(page, report):
     for table in tables_of(report["sections"]):
         where = f"table {table['id']}"
         cells = [[cell if isinstance(cell, dict) else {"t": cell} for cell in row] for row in table["rows"]]
-        rows = page.run("return document.getElementById(arguments[0]).querySelectorAll('tbody tr').length", table["id"])
+        rows = page.run("return document.getElementById(arguments[0]).querySelectorAll('tbody tr:not(.group)').length", table["id"])
         page.expect(rows == len(cells), f"{where}: {rows} of {len(cells)} rows")
         has_filter = page.run("return document.getElementById(arguments[0]).querySelector('.filter') !== null", table["id"])
         page.expect(has_filter == (len(cells) > 15), f"{where}: filter box {has_filter} with {len(cells)} rows")
@@ -194,7 +195,7 @@ def check_tables(page, report):
                 state, values = page.run("""
                     const box = document.getElementById(arguments[0]), head = box.querySelectorAll('thead th')[arguments[1]];
                     head.querySelector('button').click();
-                    return [head.getAttribute('aria-sort'), [...box.querySelectorAll('tbody tr')].map(row => row.cells[arguments[1]].textContent)];
+                    return [head.getAttribute('aria-sort'), [...box.querySelectorAll('tbody tr:not(.group)')].map(row => row.cells[arguments[1]].textContent)];
                     """, table["id"], column)
                 page.expect(state == direction, f"{where}, column {column}: aria-sort {state} instead of {direction}")
                 check_order(page, [row[column] for row in cells], values, direction, head, f"{where}, column {column}, {direction}")
@@ -218,6 +219,62 @@ def check_order(page, cells, shown, direction, head, where):
     absent = {cell["t"] for cell in cells if cell.get("v") is None}
     for text in shown[len(present):]:
         page.expect(any(text.startswith(each) for each in absent), f"{where}: '{text}' after the last number")
+
+
+def check_groups(page, report):
+    """Headings stand above the rows that share something; sorted rows tell it themselves."""
+    for table in tables_of(report["sections"]):
+        if "groups" not in table:
+            continue
+        shown, away, own = page.run("""
+            const box = document.getElementById(arguments[0]);
+            const visible = nodes => [...nodes].filter(node => node.offsetParent !== null).length;
+            const shown = [...box.querySelectorAll('.group')].map(row => row.textContent), away = visible(box.querySelectorAll('.away'));
+            box.querySelectorAll('thead button')[box.querySelectorAll('thead th').length - 1].click();
+            const own = box.querySelectorAll('.group').length === 0 && visible(box.querySelectorAll('.row-group'));
+            for (let i = 0; i < 2; ++i) box.querySelectorAll('thead button')[box.querySelectorAll('thead th').length - 1].click();
+            return [shown, away, own];
+            """, table["id"])
+        expected = [name for index, name in enumerate(table["groups"]) if index == 0 or name != table["groups"][index - 1]]
+        page.expect(shown == expected and len(set(shown)) == len(shown), f"table {table['id']}: headings {shown}")
+        page.expect(away == 0, f"table {table['id']}: {away} cells that belong into headings")
+        page.expect(own == len(table["rows"]), f"table {table['id']}: {own} sorted rows tell what they share")
+
+
+def check_tables_fit(page, width):
+    """No table has to be scrolled sideways, and no number is cut off."""
+    wide = page.run("return [...document.querySelectorAll('.table-scroll')].filter(box => box.scrollWidth > box.clientWidth + 1)"
+                    ".map(box => box.closest('.table-block').id + ' (' + box.scrollWidth + ' in ' + box.clientWidth + ')')")
+    count = page.run("return document.querySelectorAll('.table-scroll').length")
+    print(f"at {width} px {len(wide)} of {count} tables overflow")
+    page.expect(not wide, f"at {width} px tables overflow: {wide[:8]}")
+
+
+def check_folds(page, report):
+    """Folded sections are closed at first, open where a link leads into them, and are whole on paper."""
+    folded = [inner for section in report["sections"] for inner in [section, *section.get("sections", [])] if inner.get("folded")]
+    if not folded:
+        return
+    page.driver.get("about:blank")
+    page.open(1280)
+    page.run("document.querySelectorAll('.fold').forEach(fold => { fold.open = false; })")
+    for section in folded:
+        inside = section["blocks"][0].get("id", section["id"]) if section["blocks"] else section["id"]
+        closed, opened = page.run("""
+            const place = document.getElementById(arguments[1]), seen = () => place.checkVisibility();
+            const before = document.getElementById(arguments[0]).querySelector('.fold').open;
+            const link = document.createElement('a');
+            link.href = '#' + arguments[1];
+            document.body.append(link);
+            link.click();
+            link.remove();
+            return [!before, seen()];
+            """, section["id"], inside)
+        page.expect(closed and opened, f"section {section['id']}: folded {closed}, opened by a link {opened}")
+    page.run("document.querySelectorAll('.fold').forEach(fold => { fold.open = false; })")
+    whole = page.run("dispatchEvent(new Event('beforeprint')); const open = document.querySelectorAll('.fold:not([open])').length === 0;"
+                     "dispatchEvent(new Event('afterprint')); return open && document.querySelectorAll('.fold[open]').length === 0")
+    page.expect(whole, "folded sections are not whole on paper, or stay open after printing")
 
 
 def check_filter(page):
@@ -378,6 +435,12 @@ def check_theme(page):
 def check_print(page, screenshots):
     pdf = page.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True, "preferCSSPageSize": True})["data"]
     page.expect(len(pdf) > 20000, "the printed page is empty")
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 690, "height": 980, "deviceScaleFactor": 1, "mobile": False})
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    wide = page.run("return [...document.querySelectorAll('.table-scroll table')].filter(table => table.getBoundingClientRect().right > 691)"
+                    ".map(table => table.closest('.table-block').id)")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    page.expect(not wide, f"tables reach beyond the paper: {wide[:8]}")
     if screenshots:
         (screenshots / "print.pdf").write_bytes(base64.b64decode(pdf))
 
@@ -436,7 +499,9 @@ def try_page(page, size, folder, screenshots):
     marks = check_drawn(page, report)
     print(f"{sum(1 for _ in figures_of(report['sections']))} figures with {marks} marks, {sum(1 for _ in tables_of(report['sections']))} tables")
     check_widths(page, 1280)
+    check_tables_fit(page, 1280)
     check_tables(page, report)
+    check_groups(page, report)
     check_filter(page)
     print(f"{check_legends(page, report)} entries of legends toggled")
     check_values(page, report)
@@ -449,10 +514,12 @@ def try_page(page, size, folder, screenshots):
     page.shoot("1280-dark")
     page.open(390)
     check_widths(page, 390)
+    check_tables_fit(page, 390)
     check_drawn(page, report)
     page.shoot("390-light")
     page.run("document.documentElement.dataset.theme = 'dark'")
     page.shoot("390-dark")
+    check_folds(page, report)
     page.open(1280)
     check_print(page, screenshots)
 

@@ -88,6 +88,9 @@ std::vector<Piece> pieces_of(const Document& document) {
   for (const Paragraph* each : all_of<Paragraph>(document)) add(each->pieces);
   for (const Notice* each : all_of<Notice>(document)) add(each->pieces);
   for (const Judgement* each : all_of<Judgement>(document)) add(each->pieces);
+  for (const Cards* each : all_of<Cards>(document)) {
+    for (const Card& card : each->cards) add(card.pieces);
+  }
   return pieces;
 }
 
@@ -140,14 +143,90 @@ TEST_F(ReportDocument, HasAllSectionsInOrder) {
   const Document made = document();
   std::vector<std::string> ids;
   for (const Section& section : made.sections) ids.push_back(section.id);
-  EXPECT_EQ(ids, (std::vector<std::string>{"summary", "environments", "complexity", "study-trial",
-                                           "other", "comparisons", "anomalies", "method",
-                                           "appendix-runs"}));
+  EXPECT_EQ(ids, (std::vector<std::string>{"summary", "hypotheses", "study-trial", "other",
+                                           "comparisons", "environments", "complexity", "anomalies",
+                                           "method", "appendix-runs"}));
   EXPECT_FALSE(made.title.empty());
   EXPECT_NE(made.subtitle.find("desk"), std::string::npos);
   EXPECT_NE(made.subtitle.find("server"), std::string::npos);
   EXPECT_TRUE(made.program.starts_with("ridgeline "));
   expect_sound(made, *data_);
+}
+
+// A paragraph of a few sentences, every network on every device, a roofline, then cards.
+TEST_F(ReportDocument, BeginsWithTheAnswer) {
+  testing::write_report_store(*store_);
+  const Document made = document();
+  const Section& summary = made.sections.front();
+  ASSERT_GE(summary.blocks.size(), 4U);
+  const auto* headline = std::get_if<Paragraph>(&summary.blocks[0]);
+  ASSERT_NE(headline, nullptr);
+  std::string text;
+  for (const Piece& piece : headline->pieces) text += piece.text;
+  std::size_t sentences = 0;
+  for (std::size_t at = text.find(". "); at != std::string::npos; at = text.find(". ", at + 1)) {
+    ++sentences;
+  }
+  EXPECT_LE(sentences, 4U) << text;
+  const auto* throughput = std::get_if<Figure>(&summary.blocks[1]);
+  ASSERT_NE(throughput, nullptr);
+  EXPECT_EQ(throughput->x.categories.size(), 3U);
+  EXPECT_NE(throughput->reading.find("Ridgeline is faster than the fastest peer"),
+            std::string::npos)
+      << throughput->reading;
+  const auto* roofline = std::get_if<Figure>(&summary.blocks[2]);
+  ASSERT_NE(roofline, nullptr);
+  EXPECT_EQ(roofline->id, "summary-roofline");
+  std::set<std::string> ids;
+  each_section(made.sections, [&](const Section& section) { ids.insert(section.id); });
+  for (const Figure* figure : all_of<Figure>(made)) ids.insert(figure->id);
+  const std::vector<const Cards*> cards = all_of<Cards>(made);
+  ASSERT_EQ(cards.size(), 1U);
+  EXPECT_GE(cards[0]->cards.size(), 3U);
+  for (const Card& card : cards[0]->cards) {
+    EXPECT_FALSE(card.number.empty());
+    EXPECT_FALSE(card.pieces.empty());
+    EXPECT_FALSE(card.bars.empty());
+    EXPECT_TRUE(card.target.empty() || ids.contains(card.target)) << card.target;
+  }
+}
+
+// Runs that differ by less than a machine's own changes are no headline.
+TEST_F(ReportDocument, NoiseIsNoHeadline) {
+  testing::write_report_machines(*store_);
+  ReportRun run;
+  run.part = "";
+  testing::write_report_bench(*store_, run);
+  run.backend = "torch-cpu";
+  run.seconds *= 1.05;
+  testing::write_report_bench(*store_, run);
+  const Document made = document();
+  for (const Cards* cards : all_of<Cards>(made)) {
+    for (const Card& card : cards->cards) {
+      for (const Piece& piece : card.pieces) {
+        EXPECT_EQ(piece.text.find("torch-cpu"), std::string::npos) << piece.text;
+      }
+    }
+  }
+  const auto& headline = std::get<Paragraph>(made.sections.front().blocks.front());
+  for (const Piece& piece : headline.pieces) {
+    EXPECT_EQ(piece.text.find("faster"), std::string::npos) << piece.text;
+  }
+}
+
+TEST_F(ReportDocument, AStudyBeginsWithItsAnswerItsFigureAndThreeSentences) {
+  testing::write_report_store(*store_);
+  const Document made = document();
+  const Section* study = section_named(made, "study-trial");
+  ASSERT_NE(study, nullptr);
+  std::vector<std::size_t> kinds;
+  for (const Block& block : study->blocks) kinds.push_back(block.index());
+  ASSERT_GE(kinds.size(), 3U);
+  EXPECT_TRUE(std::holds_alternative<Paragraph>(study->blocks.back()));
+  EXPECT_TRUE(std::holds_alternative<Figure>(study->blocks[study->blocks.size() - 2]));
+  EXPECT_EQ(std::get<Figure>(study->blocks[study->blocks.size() - 2]).kind, FigureKind::bars);
+  EXPECT_FALSE(study->sections.empty());
+  for (const Section& part : study->sections) EXPECT_TRUE(part.folded) << part.id;
 }
 
 TEST_F(ReportDocument, AnEmptyStoreSaysSo) {
@@ -242,8 +321,9 @@ TEST_F(ReportDocument, WhatWasLeftOutAndSubstitutedIsNamed) {
   const Document made = document();
   std::set<std::string> names;
   std::string text;
-  const Section* study = section_named(made, "study-trial");
+  const Section* study = section_named(made, "study-trial-measured");
   ASSERT_NE(study, nullptr);
+  EXPECT_TRUE(study->folded);
   for (const Block& block : study->blocks) {
     if (const auto* notice = std::get_if<Notice>(&block)) {
       names.insert(notice->name);
@@ -302,6 +382,91 @@ TEST_F(ReportDocument, AnUnknownStudyIsRefusedWithThoseThatThereAre) {
     EXPECT_EQ(error.exit_code(), 2);
     EXPECT_NE(std::string(error.what()).find("trial"), std::string::npos);
   }
+}
+
+// A study's file without [[show]] has the tables and figures that fit its runs.
+TEST_F(ReportDocument, AStudyThatNamesNoExhibitsHasTheUsualOnes) {
+  testing::write_report_store(*store_);
+  for (StudyRecord& record : store_->studies()) {
+    record.definition = record.definition.substr(0, record.definition.find("[[show]]"));
+    store_->put(record);
+  }
+  const Document made = document();
+  expect_sound(made, *data_);
+  ASSERT_TRUE(data_->studies().front().definition.exhibits.empty());
+  EXPECT_NE(table_named(made, "trial-benchmarks-throughput"), nullptr);
+  EXPECT_NE(table_named(made, "trial-trainings-training"), nullptr);
+  const Section* study = section_named(made, "study-trial");
+  ASSERT_NE(study, nullptr);
+  EXPECT_TRUE(std::ranges::any_of(
+      study->blocks, [](const Block& block) { return std::holds_alternative<Figure>(block); }));
+}
+
+// What one bar would show is said; every figure that is there says what there is to see.
+TEST_F(ReportDocument, AFigureOfOneBarIsASentence) {
+  testing::write_report_machines(*store_);
+  ReportRun run;
+  run.part = "";
+  testing::write_report_bench(*store_, run);
+  const Document made = document();
+  for (const Figure* figure : all_of<Figure>(made)) {
+    std::size_t points = 0;
+    for (const Series& series : figure->series) points += series.points.size();
+    EXPECT_TRUE(points != 1) << figure->id;
+    EXPECT_FALSE(figure->reading.empty()) << figure->id;
+    EXPECT_TRUE(figure->reading.ends_with('.')) << figure->reading;
+  }
+  EXPECT_NE(text_of(made).find("Throughput."), std::string::npos) << text_of(made);
+}
+
+TEST_F(ReportDocument, EveryFigureSaysWhatThereIsToSee) {
+  testing::write_report_store(*store_);
+  const Document made = document();
+  for (const Figure* figure : all_of<Figure>(made)) {
+    EXPECT_GT(figure->reading.size(), 20U) << figure->id;
+    EXPECT_TRUE(figure->reading.ends_with('.')) << figure->reading;
+  }
+}
+
+// A hypothesis about a device that no machine of the study has is told in one line.
+TEST_F(ReportDocument, WhatCouldNotBeTestedIsNoRowOfTheTable) {
+  testing::write_report_store(*store_);
+  for (StudyRecord& record : store_->studies()) {
+    record.definition += R"(
+[[hypothesis]]
+id = "tpu"
+statement = "A TPU is faster."
+test = "faster"
+parts = ["speed"]
+of = "device=tpu:0"
+than = "device=cpu"
+)";
+    store_->put(record);
+  }
+  const Document made = document();
+  bool told = false;
+  for (const Judgement* judgement : all_of<Judgement>(made)) {
+    if (judgement->statement != "A TPU is faster.") continue;
+    told = true;
+    EXPECT_FALSE(judgement->tested);
+    EXPECT_EQ(judgement->verdict, "undecided");
+  }
+  EXPECT_TRUE(told);
+  for (const auto& row : table_named(made, "summary-hypotheses")->rows) {
+    EXPECT_NE(row[1].text, "A TPU is faster.");
+  }
+}
+
+TEST_F(ReportDocument, CommandsAreShownWithoutWhatStudiesAdd) {
+  testing::write_report_machines(*store_);
+  ReportRun run;
+  run.part = "";
+  run.change = [](RunRecord& record) {
+    record.arguments = "/opt/bin/ridgeline bench mlp --study-item 0123-abc --batch 64";
+  };
+  testing::write_report_bench(*store_, run);
+  const Document made = document();
+  EXPECT_EQ(table_named(made, "runs")->rows[0][2].text, "ridgeline bench mlp --batch 64");
 }
 
 // Text, table and figure of the same thing show the same number.

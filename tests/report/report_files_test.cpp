@@ -14,6 +14,7 @@
 #include "report/csv.h"
 #include "report/files.h"
 #include "report/latex.h"
+#include "report/make_document.h"
 #include "report/markdown.h"
 #include "report/pictures.h"
 #include "report/plot/draw.h"
@@ -21,6 +22,7 @@
 #include "report/plot/text_size.h"
 #include "support/data_files.h"
 #include "support/demo_document.h"
+#include "support/report_tables.h"
 #include "support/small_disk.h"
 
 namespace ridgeline::report {
@@ -110,14 +112,15 @@ TEST(ReportCsv, NumbersReadBackAsTheyWereWithTheirIntervals) {
   ASSERT_EQ(records.size(), 4U);
   EXPECT_EQ(records[0], (std::vector<std::string>{
                             "model", "executor", "throughput (img/s)", "throughput low (img/s)",
-                            "throughput high (img/s)", "rate (GFLOP/s)", "accuracy (%)", "notes"}));
+                            "throughput high (img/s)", "throughput notes", "rate (GFLOP/s)",
+                            "accuracy (%)", "accuracy notes"}));
   EXPECT_EQ(std::stod(records[1][2]), 1107.3);
   EXPECT_EQ(std::stod(records[1][3]), 1098.2);
   EXPECT_EQ(std::stod(records[1][4]), 1115.4);
-  EXPECT_EQ(records[1][6], "") << "missing is empty, not n/a";
-  EXPECT_EQ(records[1][7],
-            "Synthetic data took the place of tiny-imagenet. No evaluation was asked for.");
-  EXPECT_EQ(std::stod(records[2][5]), odd) << "all digits are kept";
+  EXPECT_EQ(records[1][5], "Synthetic data took the place of tiny-imagenet.");
+  EXPECT_EQ(records[1][7], "") << "missing is empty, not n/a";
+  EXPECT_EQ(records[1][8], "No evaluation was asked for.");
+  EXPECT_EQ(std::stod(records[2][6]), odd) << "all digits are kept";
   EXPECT_EQ(records[3][3], "") << "no interval";
 }
 
@@ -155,8 +158,21 @@ TEST(ReportMarkdown, TablesHaveTheirColumnsMarksAndNotes) {
   const std::string text = markdown_table(table_named(demo_document(), "backends-throughput"));
   expect_contains(
       text, {"**Throughput by model and executor**", "| model | executor | throughput (img/s) |",
-             "|---|---|---:|---:|---:|", "| 1,107 [1,098–1,115] <sup>a</sup> |",
-             "| n/a <sup>b</sup> |", "mobilenet_v2", "<sup>a</sup> Synthetic data took the place"});
+             "|---|---|---:|---:|---:|", "| 1,107 [1,098–1,115] (a) |", "| n/a (b) |",
+             "mobilenet_v2", "(a) Synthetic data took the place"});
+}
+
+TEST(ReportMarkdown, HasNoElementsOfHtml) {
+  for (const Document& document : {demo_document(), hostile_document()}) {
+    std::string text = markdown_document(document, {});
+    for (std::size_t fence = text.find("```"); fence != std::string::npos;
+         fence = text.find("```")) {
+      const std::size_t inside = text.find_first_not_of('`', fence);
+      const std::string mark = "\n" + text.substr(fence, inside - fence) + "\n";
+      text.erase(fence, text.find(mark, inside) + mark.size() - fence);
+    }
+    EXPECT_EQ(text.find('<'), std::string::npos) << text.substr(text.find('<'), 60);
+  }
 }
 
 TEST(ReportMarkdown, HostileNamesAreText) {
@@ -241,6 +257,64 @@ TEST(ReportLatex, TablesAreFloatsWithLabelsCaptionsAndNotes) {
   expect_balanced(latex_table(wide));
   expect_balanced(latex_document(demo_document(), {}));
   expect_balanced(latex_document(hostile_document(), {}));
+}
+
+// Signs between the cells of each row; escaped ones are none.
+std::set<std::size_t> cells_of_rows(const std::string& text) {
+  std::set<std::size_t> counts;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const bool row = line.ends_with("\\\\") && line.find(" & ") != std::string::npos;
+    if (row) counts.insert(count(line, " & "));
+  }
+  return counts;
+}
+
+TEST(ReportLatex, WideTablesGoOnInPartsAndAreNeverScaled) {
+  Table table{.id = "wide", .title = "Wide", .caption = "", .columns = {{.title = "name"}}};
+  for (int i = 0; i < 30; ++i) {
+    table.columns.push_back({"memory controller " + std::to_string(i), "GFLOP/s", true});
+  }
+  for (int row = 0; row < 50; ++row) {
+    std::vector<Cell> cells = {
+        words("a_name-without/any:space=that,is.long_" + std::to_string(row))};
+    for (int i = 0; i < 30; ++i) cells.push_back(interval(1200.0, 1100.0, 1300.0));
+    table.rows.push_back(std::move(cells));
+  }
+  const std::string text = latex_table(table);
+  expect_balanced(text);
+  EXPECT_EQ(text.find("resizebox"), std::string::npos);
+  EXPECT_GE(count(text, "\\begin{longtable}"), 3U);
+  EXPECT_EQ(count(text, "\\label{tab:wide}"), 1U);
+  EXPECT_EQ(count(text, "\\label{tab:wide-2}"), 1U);
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_NE(text.find("controller\\\\{}" + std::to_string(i) + "\\\\{}(GFLOP/s)"),
+              std::string::npos)
+        << i;
+  }
+  // Numbers stand above their intervals, names can be broken, and every part has all its cells.
+  expect_contains(text,
+                  {"\\shortstack[r]{1,200\\\\{}[1,100--1,300]}", "name-\\allowbreak{}without"});
+  EXPECT_LE(cells_of_rows(text).size(), 2U);
+}
+
+TEST(ReportLatex, HeadingsStandAboveTheRowsThatShareThem) {
+  Table table{.id = "t", .title = "T", .caption = "", .columns = {{.title = "network"}}};
+  table.columns.push_back({.title = "executor"});
+  table.columns.push_back({.title = "rate", .number = true});
+  for (const char* network : {"mlp", "resnet18"}) {
+    for (const char* executor : {"native", "onednn"}) {
+      table.rows.push_back({words(network), words(executor), number(3.0)});
+    }
+  }
+  table.heads = 2;
+  group_rows(table);
+  const std::string text = latex_table(table);
+  expect_contains(
+      text, {"\\begin{tabular}{lr}", "{\\textbf{mlp}}", "{\\textbf{resnet18}}", "native & 3.00"});
+  EXPECT_EQ(cells_of_rows(text), std::set<std::size_t>{1});
+  expect_contains(markdown_table(table),
+                  {"| executor | rate |", "| **mlp** ||", "| native | 3.00 |"});
 }
 
 // Every figure of both documents.
@@ -607,13 +681,22 @@ class SlowReportLatex : public FileTest {};
 
 TEST_F(SlowReportLatex, DocumentsCompile) {
   if (!has_program("pdflatex")) GTEST_SKIP() << "pdfLaTeX is not installed";
-  for (const Document& document : {demo_document(), hostile_document()}) {
+  const Data& data = testing::trial().data();
+  for (const Document& document : {demo_document(), hostile_document(), make_document(data, {})}) {
     (void)write("report.tex", latex_document(document, {}));
     const std::string command =
         "cd " + folder_.string() +
         " && pdflatex -interaction=nonstopmode -halt-on-error report.tex >output 2>&1";
     EXPECT_EQ(std::system(command.c_str()), 0) << contents_of(folder_ / "output");
     EXPECT_TRUE(fs::exists(folder_ / "report.pdf"));
+    // Nothing reaches far beyond the margin, where it would stand on something else.
+    const std::string output = contents_of(folder_ / "output");
+    constexpr const char* kOverfull = "Overfull \\hbox (";
+    for (std::size_t at = output.find(kOverfull); at != std::string::npos;
+         at = output.find(kOverfull, at + 1)) {
+      if (document.title == hostile_document().title) break;
+      EXPECT_LT(std::stod(output.substr(at + 16)), 60.0) << output.substr(at, 200);
+    }
     fs::remove(folder_ / "report.pdf");
   }
 }

@@ -305,6 +305,30 @@ TEST(ReportTables, SpeedUpsAreOfTheSameWorkWithTheirVerdicts) {
                "measured in different calls"));
 }
 
+TEST(ReportTables, SpeedUpsAreAboveOne) {
+  for (const std::vector<Cell>& row : one(trial().data(), "speedups").rows) {
+    EXPECT_GE(row[row.size() - 2].value.value(), 1.0);
+    EXPECT_NE(row.back().text, "slower");
+  }
+}
+
+// Headings stand for what rows share; what a program reads has all columns.
+TEST(ReportTables, RowsThatShareSomethingStandUnderAHeading) {
+  Table table = one(trial().data(), "throughput", {"speed"});
+  const Table before = table;
+  report::group_rows(table);
+  EXPECT_EQ(table.columns[column_of(table, "network")].shown, report::Shown::heading);
+  EXPECT_EQ(table.columns[column_of(table, "throughput")].shown, report::Shown::column);
+  EXPECT_EQ(table.rows.size(), before.rows.size());
+  std::vector<std::string> headings;
+  for (const auto& row : table.rows) {
+    const std::string text = report::group_text(table, row);
+    if (headings.empty() || headings.back() != text) headings.push_back(text);
+  }
+  EXPECT_EQ(std::set<std::string>(headings.begin(), headings.end()).size(), headings.size());
+  EXPECT_LE(2 * headings.size(), table.rows.size());
+}
+
 TEST(ReportTables, UnlikeWorkIsNeverComparedAndDiffersInAColumn) {
   const TempStore store("unlike", [](Store& into) {
     testing::write_report_machines(into);

@@ -306,6 +306,47 @@ Table comparison() {
   return table;
 }
 
+// As many columns as a table of memory has, and longer names: it must fit all the same.
+Table wide() {
+  Table table{.id = "wide", .title = "Memory by owner", .caption = "", .columns = {}};
+  for (const char* head : {"network", "machine", "batch", "executor"}) {
+    table.columns.push_back({head, "", std::string(head) == "batch"});
+  }
+  for (const char* owner :
+       {"parameters", "input", "activations", "gradients", "optimizer", "workspace",
+        "other planned", "planned", "overhead", "others", "total"}) {
+    table.columns.push_back({owner, "MB", true, "Bytes of this owner"});
+  }
+  table.columns.push_back({.title = "uuid", .shown = Shown::file});
+  table.heads = 4;
+  for (int i = 0; i < 24; ++i) {
+    std::vector<Cell> row = {
+        words(i % 2 ? "mobilenet_v2" : "resnet18"),
+        words(i % 3 ? "a machine with a long name" : "H200"), number(i % 2 ? 64 : 128),
+        words("cudnn on cuda:0 in bf16 (without fusion), " + std::to_string(i))};
+    for (std::size_t k = 4; k < 15; ++k) {
+      const double bytes = 1234.5 * static_cast<double>(i + 1) * static_cast<double>(k);
+      row.push_back(k % 4 == 0 ? missing(table, "a peer does not tell") : number(bytes));
+    }
+    for (const char* note : {"one note", "another note", "a third note", "and a fourth"}) {
+      row[14] = noted(table, std::move(row[14]), note);
+    }
+    row.push_back(words("0123456789abcdef-0123456789abcdef-" + std::to_string(i)));
+    table.rows.push_back(std::move(row));
+  }
+  group_rows(table);
+  return table;
+}
+
+Cards cards() {
+  return {
+      {{"2.3×",
+        {{"On desk, native is "}, {"2.3× [2.2–2.4]", {1, 2}}, {" as fast as torch-cpu."}},
+        {{"resnet18", 2.3, "2.3×"}, {"mobilenet_v2", 1.1, "1.1×, undecided"}},
+        "roofline"},
+       {hostile("number"), {{hostile("piece")}}, {{hostile("bar"), 1.0, hostile("text")}}, ""}}};
+}
+
 Table runs(int count) {
   Table table{.id = "runs",
               .title = "Runs",
@@ -390,7 +431,9 @@ Document demo() {
   document.sections = {
       {"summary",
        "Summary",
-       {Paragraph{{{"The H200 trains ResNet-18 at "},
+       {cards(),
+        Judgement{"A GPU is faster.", "undecided", {{"Not measured here: no GPU."}}, false},
+        Paragraph{{{"The H200 trains ResNet-18 at "},
                    {"2,710 images a second [2,629–2,818]", {1}, true},
                    {", "},
                    {"240 times", {1, 2, 5}},
@@ -427,7 +470,7 @@ Document demo() {
         {"results-time",
          "Where the time goes",
          {breakdown(false), breakdown(true), many_bars(), timeline(1500)}},
-        {"results-memory", "Memory and power", {memory(), telemetry()}},
+        {"results-memory", "Memory and power", {wide(), memory(), telemetry()}, {}, true},
         {"results-convergence", "Convergence", {curves()}}}},
       {"networks",
        "Networks",
@@ -439,7 +482,7 @@ Document demo() {
         Listing{"ridgeline bench resnet18 --batch 32 --device cpu --store ridgeline.db\nridgeline "
                 "report --store ridgeline.db --output report.html"}}},
       hostile_section(),
-      {"appendix", "Runs and samples", {runs(64)}}};
+      {"appendix", "Runs and samples", {runs(64)}, {}, true}};
   return document;
 }
 

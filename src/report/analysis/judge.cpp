@@ -135,6 +135,12 @@ Judgement judge(const Data& data, Ratios& ratios, const StudyView& study,
     }
   }
   runs = newest_of(runs);
+  // A condition that no run fits: a device that no machine has.
+  const auto is_absent = [&](const std::string& side) {
+    return side.find('=') != std::string::npos &&
+           std::ranges::none_of(runs, [&](const RunView* run) { return fits(data, *run, side); });
+  };
+  const bool tested = !runs.empty() && !is_absent(hypothesis.of) && !is_absent(hypothesis.than);
   Wording wording(runs);
   Answer answer = runs.empty() ? not_measured("none of its runs was made")
                                : test->answer({.data = data,
@@ -152,7 +158,8 @@ Judgement judge(const Data& data, Ratios& ratios, const StudyView& study,
   }
   return {.statement = hypothesis.statement,
           .verdict = verdict_name(answer.outcome),
-          .pieces = answer.evidence.pieces()};
+          .pieces = answer.evidence.pieces(),
+          .tested = tested};
 }
 
 }  // namespace ridgeline::report

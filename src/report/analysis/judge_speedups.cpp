@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "report/analysis/judging.h"
 #include "report/analysis/places.h"
+#include "report/analysis/text.h"
 
 namespace ridgeline::report {
 namespace {
@@ -95,24 +96,17 @@ std::string pair_name(const JudgeInput& input, const Ratio& ratio) {
 std::vector<RunId> runs_of(const Ratio& ratio) { return {ratio.of->run.id, ratio.than->run.id}; }
 
 // "41.2× [40.0–42.1] (resnet50, cudnn on cuda:0 against native)"
-void tell(Prose& text, const JudgeInput& input, const Ratio& ratio) {
+void tell(Prose& text, const JudgeInput& input, const Ratio& told) {
+  const Ratio ratio = above_one(told);
   text.say(fmt::format("{} ({})", times_text(ratio), pair_name(input, ratio)), runs_of(ratio));
 }
 
-std::vector<const Ratio*> with(const std::vector<Ratio>& ratios, Verdict verdict) {
-  std::vector<const Ratio*> found;
-  for (const Ratio& ratio : ratios) {
-    if (ratio.verdict == verdict) found.push_back(&ratio);
-  }
-  return found;
-}
-
 // A few of them, each with its numbers.
-void tell_some(Prose& text, const JudgeInput& input, const std::vector<const Ratio*>& ratios) {
+void tell_some(Prose& text, const JudgeInput& input, const std::vector<Ratio>& ratios) {
   constexpr std::size_t kSome = 3;
   for (std::size_t i = 0; i < std::min(ratios.size(), kSome); ++i) {
     if (i > 0) text.say("; ");
-    tell(text, input, *ratios[i]);
+    tell(text, input, ratios[i]);
   }
   if (ratios.size() > kSome) text.say(fmt::format("; and {} more", ratios.size() - kSome));
 }
@@ -148,7 +142,7 @@ Answer faster_on(const JudgeInput& input, const SpeedupLine& line) {
     answer.outcome = Outcome::not_confirmed;
     if (line.ratios.size() > 1) text.say(fmt::format("faster in {} of {}; ", faster.size(), all));
     if (!slower.empty()) {
-      text.say("slower: ");
+      text.say("the other way round: ");
       tell_some(text, input, slower);
     }
     if (!same.empty()) {

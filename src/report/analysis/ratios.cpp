@@ -56,6 +56,19 @@ std::optional<Ratio> Ratios::of(const RunView& run, const RunView& than) {
                                .doubts = pair->doubts};
 }
 
+Ratio reversed(const Ratio& ratio) {
+  Ratio other = ratio;
+  std::swap(other.of, other.than);
+  other.speedup = 1.0 / ratio.speedup;
+  other.low = 1.0 / ratio.high;
+  other.high = 1.0 / ratio.low;
+  if (ratio.verdict == Verdict::faster) other.verdict = Verdict::slower;
+  if (ratio.verdict == Verdict::slower) other.verdict = Verdict::faster;
+  return other;
+}
+
+Ratio above_one(const Ratio& ratio) { return ratio.speedup < 1.0 ? reversed(ratio) : ratio; }
+
 std::string times_text(const Ratio& ratio) {
   const std::string text = times_text(Estimate{ratio.speedup, ratio.low, ratio.high, 0});
   return ratio.doubts.empty() ? text : fmt::format("{} ({})", text, ratio.doubts);

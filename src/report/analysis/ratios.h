@@ -60,6 +60,11 @@ class Ratios {
   std::map<std::pair<RunId, RunId>, std::optional<Ratio>> known_;
 };
 
+// The same pair, told of the other run.
+[[nodiscard]] Ratio reversed(const Ratio& ratio);
+// The same with the faster run in front, so that it is above 1.
+[[nodiscard]] Ratio above_one(const Ratio& ratio);
+
 // "2.31× [2.28–2.34]", "1.4× [1.2–1.6] (flagged: noisy neighbour)"
 [[nodiscard]] std::string times_text(const Ratio& ratio);
 [[nodiscard]] std::string times_text(const Estimate& ratio);  // without an interval: "2.31×"

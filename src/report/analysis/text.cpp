@@ -21,17 +21,17 @@ std::string run_words(const TextInput& input, const RunView& run) {
   return fmt::format("{} on {}", input.wording.run(run), place_text(input.data, place_of(run)));
 }
 
-std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios, const Runs& runs, bool brief) {
+std::vector<Told> analysis_of(const Data& data, Ratios& ratios, const Runs& runs) {
   const TextInput input = text_input(data, ratios, runs);
-  std::vector<Paragraph> paragraphs;
+  std::vector<Told> all;
   const auto add = [&](const char* name, std::vector<Sentence> sentences) {
     std::erase_if(sentences, [](const Sentence& sentence) { return !sentence; });
-    if (brief && sentences.size() > 1) sentences.resize(1);
     const auto said = paragraph_of(sentences);
     if (!said) return;
-    Paragraph paragraph{{{.text = std::string(name) + ". ", .runs = {}, .strong = true}}};
-    paragraph.pieces.insert(paragraph.pieces.end(), said->pieces.begin(), said->pieces.end());
-    paragraphs.push_back(std::move(paragraph));
+    Told told{sentences.front(), {{{.text = std::string(name) + ". ", .strong = true}}}};
+    told.paragraph.pieces.insert(told.paragraph.pieces.end(), said->pieces.begin(),
+                                 said->pieces.end());
+    all.push_back(std::move(told));
   };
   add("Environments", environment_impact(input));
   add("Executors", executor_differences(input));
@@ -39,7 +39,7 @@ std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios, const Runs&
   add("Batch size", batch_effects(input));
   add("Bottlenecks", bottlenecks(input));
   add("Learning", learning(input));
-  return paragraphs;
+  return all;
 }
 
 }  // namespace ridgeline::report

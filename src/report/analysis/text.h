@@ -23,22 +23,44 @@ struct TextInput {
 // "resnet18 (batch 64) with native on desk"
 [[nodiscard]] std::string run_words(const TextInput& input, const RunView& run);
 
+// The same work by two sides, of each its fastest executor.
+struct Contest {
+  std::string where;          // "On desk, "; empty: the sides are places
+  std::string of, than;       // "server cuda:0", "desk with 2 threads"
+  std::vector<Ratio> ratios;  // how many times as fast `of` is, one for each kind of work
+};
+// Each two devices, the faster one in front.
+[[nodiscard]] std::vector<Contest> device_contests(const TextInput& input);
+// On each device Ridgeline against the peers.
+[[nodiscard]] std::vector<Contest> peer_contests(const TextInput& input);
+// How it ended, by the verdicts on its pairs and with their doubts. `brief`: without intervals, and
+// work by its network and batch alone.
+[[nodiscard]] Sentence contest_sentence(const TextInput& input, const Contest& contest,
+                                        bool brief = false);
+// Those with this verdict, the smallest speed-up first.
+[[nodiscard]] std::vector<Ratio> with(const std::vector<Ratio>& ratios, Verdict verdict);
+
 // What the same work takes on other machines, and why.
 [[nodiscard]] std::vector<Sentence> environment_impact(const TextInput& input);
 // Executors beside each other on one machine.
 [[nodiscard]] std::vector<Sentence> executor_differences(const TextInput& input);
 // Networks beside each other at one place.
 [[nodiscard]] std::vector<Sentence> model_differences(const TextInput& input);
-// What larger batches bring and cost.
+// The batches of one network at one place, smallest first; the longest series in front.
+[[nodiscard]] std::vector<Runs> batch_sweeps(const TextInput& input);
+// What larger batches bring and cost, the longest series first.
 [[nodiscard]] std::vector<Sentence> batch_effects(const TextInput& input);
 // What limits the runs: memory, computing, launches, data.
 [[nodiscard]] std::vector<Sentence> bottlenecks(const TextInput& input);
 // What trainings reached.
 [[nodiscard]] std::vector<Sentence> learning(const TextInput& input);
 
-// All of it, a paragraph for each of the above that has something to say, with its name in front.
-// `brief`: of each only the first sentence.
-[[nodiscard]] std::vector<Paragraph> analysis_of(const Data& data, Ratios& ratios, const Runs& runs,
-                                                 bool brief = false);
+// All of it: for each of the above that has something to say its first sentence, and a paragraph
+// with its name in front.
+struct Told {
+  Sentence first;
+  Paragraph paragraph;
+};
+[[nodiscard]] std::vector<Told> analysis_of(const Data& data, Ratios& ratios, const Runs& runs);
 
 }  // namespace ridgeline::report

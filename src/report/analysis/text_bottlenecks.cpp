@@ -99,7 +99,7 @@ Sentence efficiency_sentence(const TextInput& input, const std::vector<Placed>& 
   };
   const auto [least, most] = std::ranges::minmax_element(placed, less);
   return Prose()
-      .say("Of what the roofs allow they reach from ")
+      .say("Of what the roofs allow, runs reach from ")
       .say(fmt::format("{} ({})", percent_text(*least->point.efficiency()),
                        run_words(input, *least->run)),
            {least->run->run.id})

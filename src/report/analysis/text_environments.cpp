@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "peers/peer_name.h"
 #include "report/analysis/estimates.h"
 #include "report/analysis/places.h"
 #include "report/analysis/text.h"
@@ -14,55 +16,10 @@ namespace {
 
 std::vector<RunId> runs_of(const Ratio& ratio) { return {ratio.of->run.id, ratio.than->run.id}; }
 
-// Those with this verdict, the smallest speed-up first.
-std::vector<Ratio> with(const std::vector<Ratio>& ratios, Verdict verdict) {
-  std::vector<Ratio> found;
-  for (const Ratio& ratio : ratios) {
-    if (ratio.verdict == verdict) found.push_back(ratio);
-  }
-  std::ranges::stable_sort(found, {}, &Ratio::speedup);
-  return found;
-}
-
 // "all 3", "both", "2 of 3"
 std::string part_words(std::size_t part, std::size_t all) {
   if (part < all) return fmt::format("{} of {}", part, all);
   return all == 2 ? "both" : fmt::format("all {}", all);
-}
-
-// Between two devices: for each work that both did, the fastest of each against the other.
-struct DevicePair {
-  Place fast, slow;
-  std::vector<Ratio> ratios;
-};
-
-std::vector<DevicePair> device_pairs(const TextInput& input) {
-  std::map<std::pair<Place, Place>, std::vector<Ratio>> pairs;
-  for (const auto& alike : by_work(input.timed)) {
-    std::map<Place, Runs> places;
-    for (const RunView* run : alike) places[place_of(*run)].push_back(run);
-    for (const auto& [a, runs_a] : places) {
-      for (const auto& [b, runs_b] : places) {
-        if (!(a < b)) continue;
-        const RunView *best_a = fastest_of(runs_a), *best_b = fastest_of(runs_b);
-        if (best_a == nullptr || best_b == nullptr) continue;
-        if (const auto ratio = input.ratios.of(*best_a, *best_b)) pairs[{a, b}].push_back(*ratio);
-      }
-    }
-  }
-  std::vector<DevicePair> found;
-  for (auto& [places, ratios] : pairs) {
-    DevicePair pair{places.first, places.second, std::move(ratios)};
-    std::vector<double> values;
-    for (const Ratio& ratio : pair.ratios) values.push_back(ratio.speedup);
-    // The faster one in front.
-    if (geometric_mean(values).value < 1.0) {
-      std::swap(pair.fast, pair.slow);
-      for (Ratio& ratio : pair.ratios) ratio = *input.ratios.of(*ratio.than, *ratio.of);
-    }
-    found.push_back(std::move(pair));
-  }
-  return found;
 }
 
 // "desk's cpu with 2 threads": where all of its runs had so many.
@@ -77,64 +34,157 @@ std::string place_words(const TextInput& input, const Place& place) {
                      *threads.begin() == 1 ? "" : "s");
 }
 
-// "41.2× [40–42] for resnet50 (batch 128)"
-std::string ratio_words(const TextInput& input, const Ratio& ratio) {
-  return fmt::format("{} for {}", times_text(ratio), input.wording.work(*ratio.of));
+// "3.1× for mlp, batch 64", with its doubts.
+std::string brief_words(const Ratio& ratio) {
+  const Work& work = ratio.of->run.work;
+  return fmt::format("{}× for {}, batch {}{}", number_text(ratio.speedup, 2), work.model,
+                     count_text(work.batch),
+                     ratio.doubts.empty() ? "" : fmt::format(" ({})", ratio.doubts));
 }
 
-Sentence pair_sentence(const TextInput& input, const DevicePair& pair) {
-  const std::string fast = place_words(input, pair.fast), slow = place_words(input, pair.slow);
+// "from 3.1× [3.0–3.2] for mlp to 41.2× [40–42] for resnet50 (batch 128)": the ends of a list.
+void say_range(const TextInput& input, Prose& text, const std::vector<Ratio>& sorted, bool brief) {
+  const auto say = [&](const char* begin, const Ratio& ratio) {
+    text.say(begin + (brief ? brief_words(ratio)
+                            : fmt::format("{} for {}", times_text(ratio),
+                                          input.wording.work(*ratio.of))),
+             runs_of(ratio));
+  };
+  say(sorted.size() > 1 ? "from " : "", sorted.front());
+  if (sorted.size() > 1) {
+    text.say(" ");
+    say("to ", sorted.back());
+  }
+}
+
+void say_count(Prose& text, const std::vector<Ratio>& ratios, const char* what) {
+  if (ratios.empty()) return;
+  std::vector<RunId> runs;
+  for (const Ratio& ratio : ratios) {
+    for (const RunId run : runs_of(ratio)) runs.push_back(run);
+  }
+  text.say("; ").say(
+      fmt::format("{} {} {}", ratios.size(), ratios.size() == 1 ? "is" : "are", what), runs);
+}
+
+std::map<Place, Runs> by_place(const Runs& runs) {
+  std::map<Place, Runs> places;
+  for (const RunView* run : runs) places[place_of(*run)].push_back(run);
+  return places;
+}
+
+}  // namespace
+
+std::vector<Ratio> with(const std::vector<Ratio>& ratios, Verdict verdict) {
+  std::vector<Ratio> found;
+  for (const Ratio& ratio : ratios) {
+    if (ratio.verdict == verdict) found.push_back(ratio);
+  }
+  std::ranges::stable_sort(found, {}, &Ratio::speedup);
+  return found;
+}
+
+std::vector<Contest> device_contests(const TextInput& input) {
+  std::map<std::pair<Place, Place>, std::vector<Ratio>> pairs;
+  for (const Runs& alike : by_work(input.timed)) {
+    const std::map<Place, Runs> places = by_place(alike);
+    for (const auto& [a, runs_a] : places) {
+      for (const auto& [b, runs_b] : places) {
+        if (!(a < b)) continue;
+        const RunView *best_a = fastest_of(runs_a), *best_b = fastest_of(runs_b);
+        if (best_a == nullptr || best_b == nullptr) continue;
+        if (const auto ratio = input.ratios.of(*best_a, *best_b)) pairs[{a, b}].push_back(*ratio);
+      }
+    }
+  }
+  std::vector<Contest> found;
+  for (auto& [places, ratios] : pairs) {
+    Contest contest{"", place_words(input, places.first), place_words(input, places.second),
+                    std::move(ratios)};
+    std::vector<double> values;
+    for (const Ratio& ratio : contest.ratios) values.push_back(ratio.speedup);
+    if (geometric_mean(values).value < 1.0) {
+      std::swap(contest.of, contest.than);
+      for (Ratio& ratio : contest.ratios) ratio = reversed(ratio);
+    }
+    found.push_back(std::move(contest));
+  }
+  return found;
+}
+
+std::vector<Contest> peer_contests(const TextInput& input) {
+  std::vector<Contest> found;
+  for (const auto& [place, here] : by_place(input.timed)) {
+    Contest contest{fmt::format("On {}, ", place_words(input, place)), "Ridgeline", "", {}};
+    std::set<std::string> peers;
+    for (const Runs& alike : by_work(here)) {
+      Runs own, others;
+      for (const RunView* run : alike) {
+        (is_peer(run->run.executor.backend) ? others : own).push_back(run);
+      }
+      const RunView *best = fastest_of(own), *peer = fastest_of(others);
+      if (best == nullptr || peer == nullptr) continue;
+      const auto ratio = input.ratios.of(*best, *peer);
+      if (!ratio) continue;
+      contest.ratios.push_back(*ratio);
+      for (const RunView* run : others) peers.insert(run->run.executor.backend);
+    }
+    contest.than = list_text({peers.begin(), peers.end()});
+    if (peers.size() > 1) contest.than = "the fastest of " + contest.than;
+    if (!contest.ratios.empty()) found.push_back(std::move(contest));
+  }
+  return found;
+}
+
+Sentence contest_sentence(const TextInput& input, const Contest& contest, bool brief) {
+  const std::vector<Ratio>& all = contest.ratios;
+  const std::vector<Ratio> faster = with(all, Verdict::faster);
+  std::vector<Ratio> slower = with(all, Verdict::slower);
+  if (faster.empty() && slower.empty()) return std::nullopt;
+  // Ratios are told so that they are above 1.
+  for (Ratio& ratio : slower) ratio = reversed(ratio);
+  std::ranges::reverse(slower);
   Prose text;
-  if (pair.ratios.size() == 1) {
-    const Ratio& ratio = pair.ratios.front();
-    if (ratio.verdict != Verdict::faster) return std::nullopt;
-    text.say(fmt::format("{} is ", fast));
-    text.say(fmt::format("{} as fast as {} for {}", times_text(ratio), slow,
+  if (all.size() == 1) {
+    const Ratio& ratio = slower.empty() ? faster.front() : slower.front();
+    const auto& [winner, loser] =
+        slower.empty() ? std::pair(contest.of, contest.than) : std::pair(contest.than, contest.of);
+    text.say(fmt::format("{}{} is ", contest.where, winner));
+    text.say(fmt::format("{} as fast as {} for {}", times_text(ratio), loser,
                          input.wording.work(*ratio.of)),
              runs_of(ratio));
-    text.say(fmt::format(" ({} against {}).", input.wording.executor(*ratio.of),
-                         input.wording.executor(*ratio.than)));
+    const std::string of = input.wording.executor(*ratio.of),
+                      than = input.wording.executor(*ratio.than);
+    if (of != winner || than != loser) text.say(fmt::format(" ({} against {})", of, than));
+    text.say(".");
     return text;
   }
-  const std::vector<Ratio> faster = with(pair.ratios, Verdict::faster),
-                           slower = with(pair.ratios, Verdict::slower);
-  if (faster.empty()) return std::nullopt;
-  text.say(
-      fmt::format("{} is faster than {} for {} that both did: ", fast, slow,
-                  faster.size() == pair.ratios.size()
-                      ? fmt::format("each of the {} kinds of work", faster.size())
-                      : fmt::format("{} of {} kinds of work", faster.size(), pair.ratios.size())));
-  text.say((faster.size() > 1 ? "from " : "") + ratio_words(input, faster.front()),
-           runs_of(faster.front()));
-  if (faster.size() > 1) {
-    text.say(" to ");
-    text.say(ratio_words(input, faster.back()), runs_of(faster.back()));
+  const std::vector<Ratio>& told = faster.empty() ? slower : faster;
+  text.say(fmt::format("{}{} is {} than {} for {} kinds of work that both did: ", contest.where,
+                       contest.of, faster.empty() ? "slower" : "faster", contest.than,
+                       part_words(told.size(), all.size())));
+  if (faster.empty()) text.say(fmt::format("{} is ", contest.than));
+  say_range(input, text, told, brief);
+  if (faster.empty()) text.say(" as fast");
+  if (!faster.empty() && !slower.empty()) {
+    text.say(fmt::format("; it is slower for {}, where {} is ", slower.size(), contest.than));
+    say_range(input, text, slower, brief);
+    text.say(" as fast");
   }
-  if (!slower.empty()) {
-    text.say(fmt::format("; it is slower for {}, down to ", slower.size()));
-    text.say(ratio_words(input, slower.front()), runs_of(slower.front()));
-  }
-  if (const std::size_t same = with(pair.ratios, Verdict::same).size(); same > 0) {
-    text.say(fmt::format("; both are equally fast for {}", same));
-  }
-  if (const auto open = with(pair.ratios, Verdict::undecided); !open.empty()) {
-    std::vector<RunId> runs;
-    for (const Ratio& ratio : open) {
-      for (const RunId run : runs_of(ratio)) runs.push_back(run);
-    }
-    text.say("; ");
-    text.say(fmt::format("{} {} undecided", open.size(), open.size() == 1 ? "is" : "are"), runs);
-  }
+  say_count(text, with(all, Verdict::same), "equally fast");
+  say_count(text, with(all, Verdict::undecided), "undecided");
   text.say(".");
   return text;
 }
 
+namespace {
+
 // What the hardware leads to expect, beside what was measured.
-Sentence ceiling_sentence(const TextInput& input, const DevicePair& pair) {
-  const auto roofs = [&](const Place& place) {
-    return roofs_of(input.data.machines()[place.machine].ceilings, place.device, 0);
+Sentence ceiling_sentence(const TextInput& input, const Contest& pair) {
+  const auto roofs = [&](const RunView& run) {
+    return roofs_of(input.data.machine_of(run).ceilings, run.run.executor.device, 0);
   };
-  const Roofs fast = roofs(pair.fast), slow = roofs(pair.slow);
+  const Roofs fast = roofs(*pair.ratios.front().of), slow = roofs(*pair.ratios.front().than);
   if (fast.empty() || slow.empty()) return std::nullopt;
   const ComputeRoof *compute = fast.find_compute("fp32"), *than = slow.find_compute("fp32");
   if (compute == nullptr || than == nullptr) return std::nullopt;
@@ -167,99 +217,55 @@ Sentence ceiling_sentence(const TextInput& input, const DevicePair& pair) {
   return text;
 }
 
-// Executors on one device: the one that is the fastest most often against each of the others.
-struct Contest {
-  std::string leader;
-  std::size_t wins = 0, works = 0;
-  std::map<std::string, std::vector<Ratio>> others;  // executor: the leader's speed-ups over it
-};
-
-Contest contest_on(const TextInput& input, const std::vector<Runs>& works) {
+// On one device: the executor that is the fastest most often against each of the others.
+std::vector<Contest> executor_contests(const TextInput& input, const Place& place,
+                                       const std::vector<Runs>& works) {
   std::map<std::string, std::size_t> wins;
-  Contest contest;
-  for (const auto& alike : works) {
+  for (const Runs& alike : works) {
     const RunView* best = fastest_of(alike);
-    if (best == nullptr || alike.size() < 2) continue;
-    ++contest.works;
-    ++wins[input.wording.executor(*best)];
+    if (best != nullptr && alike.size() > 1) ++wins[input.wording.executor(*best)];
   }
-  for (const auto& [executor, count] : wins) {
-    if (count > contest.wins) {
-      contest.leader = executor;
-      contest.wins = count;
-    }
-  }
-  for (const auto& alike : works) {
-    const auto leader = std::ranges::find_if(
-        alike, [&](const RunView* run) { return input.wording.executor(*run) == contest.leader; });
-    if (leader == alike.end()) continue;
+  if (wins.empty()) return {};
+  const std::string leader =
+      std::ranges::max_element(wins, {}, [](const auto& each) { return each.second; })->first;
+  std::map<std::string, Contest> others;
+  for (const Runs& alike : works) {
+    const auto own = std::ranges::find_if(
+        alike, [&](const RunView* run) { return input.wording.executor(*run) == leader; });
+    if (own == alike.end()) continue;
     for (const RunView* run : alike) {
-      if (run == *leader) continue;
-      if (const auto ratio = input.ratios.of(**leader, *run)) {
-        contest.others[input.wording.executor(*run)].push_back(*ratio);
-      }
+      const auto ratio = run == *own ? std::nullopt : input.ratios.of(**own, *run);
+      if (!ratio) continue;
+      const std::string name = input.wording.executor(*run);
+      Contest& contest = others[name];
+      contest.where = fmt::format("On {}, ", place_words(input, place));
+      contest.of = leader;
+      contest.than = name;
+      contest.ratios.push_back(*ratio);
     }
   }
-  return contest;
-}
-
-Sentence contest_sentence(const TextInput& input, const Place& place, const Contest& contest) {
-  if (contest.works == 0 || contest.others.empty()) return std::nullopt;
-  Prose text;
-  bool first = true, shown = false;
-  const std::string where = place_words(input, place);
-  for (const auto& [executor, ratios] : contest.others) {
-    const std::vector<Ratio> faster = with(ratios, Verdict::faster),
-                             slower = with(ratios, Verdict::slower);
-    if (faster.empty() && slower.empty()) continue;
-    shown = true;
-    text.say(first ? fmt::format("On {}, {} is ", where, contest.leader) : std::string("; it is "));
-    first = false;
-    if (ratios.size() == 1) {
-      const Ratio& one = ratios.front();
-      text.say(fmt::format("{} as fast as {} for {}", times_text(one), executor,
-                           input.wording.work(*one.of)),
-               runs_of(one));
-      continue;
-    }
-    if (!faster.empty()) {
-      text.say(fmt::format("faster than {} for {} kinds of work (", executor,
-                           part_words(faster.size(), ratios.size())));
-      text.say((faster.size() > 1 ? "up to " : "") + ratio_words(input, faster.back()),
-               runs_of(faster.back()));
-      text.say(")");
-    }
-    if (!slower.empty()) {
-      text.say(faster.empty() ? fmt::format("slower than {} for {} kinds of work (", executor,
-                                            part_words(slower.size(), ratios.size()))
-                              : fmt::format(" and slower for {} (", slower.size()));
-      text.say((slower.size() > 1 ? "down to " : "") + ratio_words(input, slower.front()),
-               runs_of(slower.front()));
-      text.say(")");
-    }
-  }
-  if (!shown) return std::nullopt;
-  text.say(".");
-  return text;
+  std::vector<Contest> contests;
+  for (auto& [name, contest] : others) contests.push_back(std::move(contest));
+  return contests;
 }
 
 }  // namespace
 
 std::vector<Sentence> environment_impact(const TextInput& input) {
   std::vector<Sentence> sentences;
-  for (const DevicePair& pair : device_pairs(input)) {
-    sentences.push_back(pair_sentence(input, pair));
-    if (sentences.back()) sentences.push_back(ceiling_sentence(input, pair));
+  for (const Contest& contest : device_contests(input)) {
+    sentences.push_back(contest_sentence(input, contest));
+    if (sentences.back()) sentences.push_back(ceiling_sentence(input, contest));
   }
   return sentences;
 }
 
 std::vector<Sentence> executor_differences(const TextInput& input) {
-  std::map<Place, Runs> places;
-  for (const RunView* run : input.timed) places[place_of(*run)].push_back(run);
   std::vector<Sentence> sentences;
-  for (const auto& [place, runs] : places) {
-    sentences.push_back(contest_sentence(input, place, contest_on(input, by_work(runs))));
+  for (const auto& [place, runs] : by_place(input.timed)) {
+    for (const Contest& contest : executor_contests(input, place, by_work(runs))) {
+      sentences.push_back(contest_sentence(input, contest));
+    }
   }
   return sentences;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "base/error.h"
@@ -103,27 +104,25 @@ std::vector<Sentence> model_differences(const TextInput& input) {
   return sentences;
 }
 
-namespace {
-
-// The batches of one network at one place, smallest first.
-using Sweep = Runs;
-std::vector<Sweep> sweeps_of(const TextInput& input) {
+std::vector<Runs> batch_sweeps(const TextInput& input) {
   std::map<std::string, std::map<std::int64_t, const RunView*>> lines;
   for (const RunView* run : input.timed) {
     if (!run->rate || run->seconds->samples < 2) continue;
     lines[run_key(off_axis(*run, "batch"))][run->run.work.batch] = run;
   }
-  std::vector<Sweep> sweeps;
+  std::vector<Runs> sweeps;
   for (const auto& [key, batches] : lines) {
     if (batches.size() < 2) continue;
-    Sweep& sweep = sweeps.emplace_back();
+    Runs& sweep = sweeps.emplace_back();
     for (const auto& [batch, run] : batches) sweep.push_back(run);
   }
-  // The longest first: it tells the most.
-  std::ranges::stable_sort(sweeps,
-                           [](const Sweep& a, const Sweep& b) { return a.size() > b.size(); });
+  std::ranges::stable_sort(sweeps, std::greater{}, &Runs::size);
   return sweeps;
 }
+
+namespace {
+
+using Sweep = Runs;
 
 // What tells the sweeps apart: "Inference of mlp with native on desk".
 std::vector<std::string> names_of(const TextInput& input, const std::vector<Sweep>& sweeps) {
@@ -157,7 +156,9 @@ Sentence gain_sentence(const std::string& name, const Sweep& sweep) {
                           : "goes",
                   estimate_text(*first.rate), estimate_text(*last.rate, "samples/s")),
       ids_of(sweep));
-  text.say(fmt::format(", {}", times_text(gain)));
+  text.say(gain.value < 1.0
+               ? fmt::format(", {} less", times_text(ratio_of(*first.rate, *last.rate)))
+               : fmt::format(", {}", times_text(gain)));
   if (!gain.sound()) {
     text.say(": too few samples to tell a gain");
   } else if (!grows && !falls) {
@@ -212,7 +213,7 @@ Sentence memory_sentence(const Sweep& sweep) {
 
 std::vector<Sentence> batch_effects(const TextInput& input) {
   constexpr std::size_t kTold = 4;
-  const std::vector<Sweep> sweeps = sweeps_of(input);
+  const std::vector<Sweep> sweeps = batch_sweeps(input);
   const std::vector<std::string> names = names_of(input, sweeps);
   std::vector<Sentence> sentences;
   for (std::size_t i = 0; i < std::min(sweeps.size(), kTold); ++i) {

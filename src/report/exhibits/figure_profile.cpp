@@ -204,7 +204,7 @@ std::vector<Figure> operations_figures(const ExhibitInput& input) {
         "{}: time of the plan's steps by what they compute, forward and backward apart; mean of "
         "the middle iterations.{}{}",
         share.runs[0]->run.work.model,
-        figure.y.logarithmic ? " The scale is logarithmic: equal lengths are equal ratios." : "",
+        figure.y.logarithmic ? " The scale is logarithmic: equal distances are equal ratios." : "",
         names.common());
     figure.notes.push_back(
         "A step that computes several operations at once counts as the heaviest of them: a bias or "

@@ -1,9 +1,11 @@
 // Samples a second: as bars by network, over the batch, and every iteration behind them.
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/analysis/text.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
 #include "report/exhibits/figure_scale.h"
@@ -18,6 +20,59 @@ Runs with_rates(const ExhibitInput& input) {
 
 Point point_of(double x, const Estimate& rate) {
   return {.x = x, .y = rate.value, .low = rate.low, .high = rate.high};
+}
+
+// Ridgeline against the peers, else device against device, else executor against executor: by the
+// verdicts on their pairs. Empty: nothing is decided.
+std::string contest_reading(const ExhibitInput& input, const Runs& runs) {
+  const TextInput text = text_input(input.data, input.data.ratios(), runs);
+  for (std::vector<Contest> contests : {peer_contests(text), device_contests(text)}) {
+    std::ranges::stable_sort(contests, std::greater{},
+                             [](const Contest& contest) { return contest.ratios.size(); });
+    for (const Contest& contest : contests) {
+      if (const Sentence sentence = contest_sentence(text, contest, true)) return sentence->text();
+    }
+  }
+  for (const Sentence& sentence : executor_differences(text)) {
+    if (sentence) return sentence->text();
+  }
+  return {};
+}
+
+// Of one kind of work, executors stand along the axis: their names need no legend then.
+void turn_single(Figure& figure) {
+  if (figure.x.categories.size() != 1) return;
+  Series all{.name = figure.x.categories.front(), .style = SeriesStyle::points, .points = {}};
+  figure.x = {.title = "executor"};
+  for (Series& series : figure.series) {
+    series.points.front().x = category_of(figure.x, series.name);
+    all.points.push_back(std::move(series.points.front()));
+  }
+  figure.series = {std::move(all)};
+}
+
+// How many lines rise and how many fall, and the steepest one with its doubts.
+std::string gains_reading(const Runs& runs) {
+  const std::vector<Runs> lines = batch_series(runs);
+  std::size_t rising = 0, falling = 0;
+  std::optional<Estimate> most;
+  std::string doubts;
+  for (const Runs& line : lines) {
+    const Estimate gain = ratio_of(*line.back()->rate, *line.front()->rate);
+    const std::string unsure = doubts_of(line);
+    const bool rises = is_above_one(gain, unsure), falls = is_below_one(gain, unsure);
+    rising += rises ? 1 : 0;
+    falling += falls ? 1 : 0;
+    const Estimate steep = falls ? ratio_of(*line.front()->rate, *line.back()->rate) : gain;
+    if (!(rises || falls) || (most && steep.value <= most->value)) continue;
+    most = steep;
+    doubts = unsure.empty() ? "" : fmt::format(" ({})", unsure);
+  }
+  if (!most) return "From the smallest to the largest batch no line is shown to rise or to fall.";
+  return fmt::format(
+      "From the smallest to the largest batch the rate rises for {} of {} and falls for {}; the "
+      "largest change is {}{}.",
+      rising, count_words(lines.size(), "line"), falling, times_text(*most), doubts);
 }
 
 // Long names need room: bars then lie on their side.
@@ -50,13 +105,15 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
       notes.add(*run, series.name);
     }
     choose_scale(figure);
-    lay_out_bars(figure);
-    figure.caption = fmt::format(
-        "Samples a second: batch over the median time of an iteration, with its 95% interval. Bars "
-        "of one group did the same work.{}{}",
-        common_text(input.data, share.runs, {"model", "executor"}),
-        figure.y.logarithmic ? " The scale is logarithmic: equal lengths are equal ratios." : "");
     notes.write(figure);
+    turn_single(figure);
+    lay_out_bars(figure);
+    figure.reading = contest_reading(input, share.runs);
+    figure.caption = fmt::format(
+        "Samples a second: batch over the median time of an iteration, with its 95% interval. What "
+        "stands together did the same work.{}{}",
+        common_text(input.data, share.runs, {"model", "executor"}),
+        figure.y.logarithmic ? " The scale is logarithmic: equal distances are equal ratios." : "");
     put(figures, std::move(figure));
   }
   return figures;
@@ -79,6 +136,7 @@ std::vector<Figure> batch_sweep_figures(const ExhibitInput& input) {
       notes.add(*run, series.name);
     }
     choose_scale(figure);
+    figure.reading = gains_reading(share.runs);
     figure.caption = fmt::format(
         "{}: samples a second over the batch, median with its 95% interval. A line that flattens "
         "has filled the machine; one that falls has outgrown a cache or the memory.{}",

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "report/analysis/prose.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_roofs.h"
 #include "report/exhibits/figure_runs.h"
@@ -41,6 +42,23 @@ Point network_of(const Data& data, const RunView& run) {
   return drawn;
 }
 
+// Which run comes nearest to its roofs, and which stays furthest below them.
+std::string roofs_reading(const Data& data, const Runs& runs) {
+  std::vector<std::pair<double, const RunView*>> shares;
+  for (const RunView* run : runs) {
+    const std::optional<double> share = data.point(*run)->efficiency();
+    if (share && *share <= 1.0 + kRoofTolerance) shares.emplace_back(*share, run);
+  }
+  if (shares.empty()) return {};
+  const Names names(data, runs, {}, {"model", "executor"});
+  const auto [least, most] = std::ranges::minmax(shares);
+  const std::string nearest = fmt::format("{} comes nearest to its roofs, at {} of what they allow",
+                                          names.of(*most.second), percent_text(most.first));
+  if (shares.size() == 1) return nearest + '.';
+  return fmt::format("{}; {} stays furthest below, at {}.", nearest, names.of(*least.second),
+                     percent_text(least.first));
+}
+
 }  // namespace
 
 std::vector<Figure> roofline_figures(const ExhibitInput& input) {
@@ -64,6 +82,7 @@ std::vector<Figure> roofline_figures(const ExhibitInput& input) {
       notes.add(*run, series.name);
     }
     draw_roofs(figure, roofs.devices());
+    figure.reading = roofs_reading(input.data, share.runs);
     figure.caption = fmt::format(
         "Whole iterations: FLOPs that the kernels execute for each byte at the steps' boundaries, "
         "and for each second of the median iteration, with its 95% interval. {}",
@@ -96,6 +115,7 @@ std::vector<Figure> roofline_batches_figures(const ExhibitInput& input) {
       notes.add(*run, series.name);
     }
     draw_roofs(figure, roofs.devices());
+    figure.reading = roofs_reading(input.data, share.runs);
     figure.caption = fmt::format(
         "Each line joins whole iterations of one network at growing batches, which stand beside "
         "the points; 95% intervals of the median. {}{}",
@@ -142,6 +162,10 @@ void add_layers(Figure& figure, const std::vector<RooflinePoint>& layers) {
     Point point{.x = *placed[i]->intensity(), .y = placed[i]->flops_per_second()};
     point.detail = fmt::format("{}: {:.1f}% of the time, {}", placed[i]->name, share * 100.0,
                                placed[i]->bound_text());
+    if (i == 0) {
+      figure.reading = fmt::format("{} takes longest, {} of the steps' time, and is bound by {}.",
+                                   placed[i]->name, percent_text(share), placed[i]->bound_text());
+    }
     if (i < kLabelled) point.label = fmt::format("{} {:.0f}%", placed[i]->name, share * 100.0);
     series_named(figure, time.name, SeriesStyle::points).points.push_back(std::move(point));
   }

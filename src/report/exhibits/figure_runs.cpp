@@ -1,11 +1,11 @@
 #include "report/exhibits/figure_runs.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/contents.h"
 #include "report/flags.h"
 
 namespace ridgeline::report {
@@ -13,25 +13,6 @@ namespace {
 
 // A footnote names no more series than that.
 constexpr std::size_t kMostNames = 4;
-
-// Letters, digits and hyphens.
-std::string slug(std::string_view text) {
-  std::string name;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    const char lower = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (plain || (c >= 'A' && c <= 'Z')) {
-      name += lower;
-    } else if (!name.empty() && name.back() != '-') {
-      name += '-';
-    }
-  }
-  // It becomes a file's name.
-  constexpr std::size_t kMostLetters = 60;
-  name.resize(std::min(name.size(), kMostLetters));
-  while (!name.empty() && name.back() == '-') name.pop_back();
-  return name;
-}
 
 std::string with(const std::string& title, const std::string& part) {
   if (title.empty() || part.empty()) return title + part;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "report/analysis/prose.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
 #include "report/exhibits/figure_scale.h"
@@ -95,6 +96,36 @@ std::size_t keep_longest(std::vector<Watched>& watched) {
                        [&](const Watched& each) { return ++kept[each.run->machine] > quota; });
 }
 
+// Nine of ten values lie near the middle one, or there are but a few: nothing to see.
+bool is_flat(const Series& series) {
+  constexpr std::size_t kFew = 4;
+  if (series.points.size() < kFew) return true;
+  std::vector<double> values;
+  for (const Point& point : series.points) values.push_back(point.y);
+  std::ranges::sort(values);
+  const std::size_t edge = values.size() / 20;
+  const double middle = values[values.size() / 2];
+  return values[values.size() - 1 - edge] - values[edge] <= 0.05 * middle;
+}
+
+// "native, CPU: 98.1 (91.0 to 100)"
+std::string means_text(const Figure& figure) {
+  constexpr std::size_t kTold = 4;
+  std::vector<std::string> told;
+  for (const Series& series : figure.series) {
+    double sum = 0.0, low = series.points.front().y, high = low;
+    for (const Point& point : series.points) {
+      sum += point.y;
+      low = std::min(low, point.y);
+      high = std::max(high, point.y);
+    }
+    told.push_back(fmt::format("{} {} ({} to {})", series.name,
+                               number_text(sum / static_cast<double>(series.points.size())),
+                               number_text(low), number_text(high)));
+  }
+  return fmt::format("Mean and range in {}: {}.", figure.y.unit, list_text(told, kTold));
+}
+
 struct Drawing {
   const QuantityKind& kind;
   std::string what;  // machines that it shows; empty: all
@@ -150,6 +181,9 @@ void draw(const ExhibitInput& input, const Drawing& drawing, const std::vector<W
         "The longest runs of each machine are shown, {} are left out.", drawing.left_out));
   }
   notes.write(figure);
+  if (figure.empty()) return;
+  figure.reading = means_text(figure);
+  figure.plain = std::ranges::all_of(figure.series, is_flat);
   put(figures, std::move(figure));
 }
 

@@ -1,32 +1,12 @@
 #include "report/exhibits/run_table.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/contents.h"
 
 namespace ridgeline::report {
-namespace {
-
-// "throughput-mnist-cnn" of "throughput" and "mnist_cnn".
-std::string joined_id(const std::string& id, const std::string& suffix) {
-  std::string made = id;
-  if (!suffix.empty()) made += '-';
-  for (const char c : suffix) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (plain) {
-      made += c;
-    } else if (!made.ends_with('-')) {
-      made += '-';
-    }
-  }
-  while (made.size() > id.size() && made.ends_with('-')) made.pop_back();
-  return made;
-}
-
-}  // namespace
-
 Heads heads_of(const Data& data, const Runs& runs, const FieldNames& always,
                const FieldNames& never) {
   std::vector<const RunField*> told = differing_fields(data, runs);
@@ -51,9 +31,10 @@ Heads heads_of(const Data& data, const Runs& runs, const FieldNames& always,
 Table begin_table(const ExhibitInput& input, const std::string& part, const std::string& title,
                   const Heads& heads) {
   Table table;
-  table.id = joined_id(input.id, part);
+  table.id = part.empty() ? input.id : input.id + '-' + slug(part);
   table.title = input.title.empty() ? title : input.title;
   if (!part.empty()) table.title += ": " + part;
+  table.heads = heads.fields.size();
   if (!heads.shared.empty()) table.caption = heads.shared.substr(1);
   for (const RunField* field : heads.fields) {
     table.columns.push_back(

@@ -65,6 +65,7 @@ Tables make_ceilings(const ExhibitInput& input) {
                      {"data sheet", part.unit, true, "What the maker promises"},
                      {"share", "%", true, "Measured over promised"},
                      {"clock", "MHz", true, "During the measurement"}};
+    table.heads = 3;
     for (std::size_t m = 0; m < machines.size(); ++m) {
       if (!shown.empty() && !shown.contains(m)) continue;
       for (const Ceiling& ceiling : best_of(machines[m], part.kind)) {

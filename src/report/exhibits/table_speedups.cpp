@@ -63,26 +63,23 @@ Tables make_speedups(const ExhibitInput& input) {
   const Names names(input.data, compared, of_work);
   Table table = begin_table(input, "", "Speed-ups between executors that did the same work", heads);
   table.caption += fmt::format(
-      " Time of B over that of A, with its 99% interval; above 1, A is faster. Only runs that did "
+      " Time of B over that of A, which took less, with its 99% interval. Only runs that did "
       "the same work stand in a row. A verdict needs a difference of more than 2% that the "
       "interval shows; {}.",
       samples_text(compared));
-  table.columns.push_back({"A", "", false, "The one that is judged"});
+  table.columns.push_back({"A", "", false, "The one that took less time"});
   table.columns.push_back({"B", "", false, "The one that it is compared with"});
   table.columns.push_back({"A", "ms", true, "Median iteration of A, waited for"});
   table.columns.push_back({"B", "ms", true, "Median iteration of B, waited for"});
   table.columns.push_back({"speed-up", "x", true, "Time of B over time of A"});
-  table.columns.push_back({"A is", "", false, "Verdict: faster, slower, same or undecided"});
-  Ratios ratios(input.data);
+  table.columns.push_back({"A is", "", false, "Verdict: faster, same or undecided"});
   for (const Runs& group : groups) {
     for (std::size_t a = 0; a < group.size(); ++a) {
       for (std::size_t b = a + 1; b < group.size(); ++b) {
         if (!worth_showing(group, a, b)) continue;
-        const RunView *of = group[b], *than = group[a];
-        // The engine is compared with a peer, not a peer with the engine.
-        if (is_peer(*of) && !is_peer(*than) && same_device(*of, *than)) std::swap(of, than);
-        const std::optional<Ratio> ratio = ratios.of(*of, *than);
-        if (ratio) table.rows.push_back(row_of(input.data, table, heads, names, *ratio));
+        const std::optional<Ratio> ratio = input.data.ratios().of(*group[b], *group[a]);
+        if (!ratio) continue;
+        table.rows.push_back(row_of(input.data, table, heads, names, above_one(*ratio)));
       }
     }
   }

@@ -40,7 +40,7 @@ class FigureView {
     const caption = [figure.caption, hint ? make('span', {class: 'hint'}, figure.caption ? ' ' : '', hint) : null,
       known.length ? make('span', {class: 'hint'}, ' Rests on ', withEvidence(known.length === 1 ? 'run ' + known[0] : known.length + ' runs', known, figure.title), '.') : null];
     return make('figure', {class: 'figure figure-' + figure.kind, id: figure.id}, make('div', {class: 'block-head'}, title, tools),
-      this.makeLegend(), this.box,
+      figure.reading ? make('p', {class: 'reading'}, figure.reading) : null, this.makeLegend(), this.box,
       figure.caption || hint || known.length ? make('figcaption', {class: 'caption'}, caption) : null,
       this.remarks, makeNotes(figure.id, figure.notes));
   }

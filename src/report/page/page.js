@@ -1,6 +1,6 @@
 // The page as a whole: title, contents, sections, light and dark, printing.
 
-const makers = {paragraph: makeParagraph, listing: makeListing, notice: makeNotice, judgement: makeJudgement, table: makeTable, figure: makeFigure};
+const makers = {paragraph: makeParagraph, listing: makeListing, notice: makeNotice, judgement: makeJudgement, cards: makeCards, table: makeTable, figure: makeFigure};
 
 function eachTable(sections, visit) {
   for (const section of sections) {
@@ -12,9 +12,18 @@ function eachTable(sections, visit) {
 function makeSection(section, level, number) {
   const heading = make('h' + Math.min(6, level + 1), null, make('span', {class: 'section-number'}, number), section.title,
     make('a', {class: 'anchor', href: '#' + section.id, 'aria-label': 'Link to ' + section.title}, '#'));
-  return make('section', {id: section.id, class: 'level-' + level}, heading,
-    section.blocks.map(block => makers[block.block](block)),
-    (section.sections || []).map((inner, index) => makeSection(inner, level + 1, number + '.' + (index + 1))));
+  const content = [section.blocks.map(block => makers[block.block](block)),
+    (section.sections || []).map((inner, index) => makeSection(inner, level + 1, number + '.' + (index + 1)))];
+  return make('section', {id: section.id, class: 'level-' + level},
+    section.folded ? make('details', {class: 'fold'}, make('summary', null, heading), content) : [heading, content]);
+}
+
+// What lies in folded sections is unfolded when a link leads to it.
+function unfold(link) {
+  const target = link.length > 1 && document.getElementById(decodeURIComponent(link.slice(1)));
+  if (target && target.firstElementChild && target.firstElementChild.matches('.fold')) target.firstElementChild.open = true;
+  for (let node = target; node; node = node.parentElement) if (node.matches('.fold')) node.open = true;
+  return target;
 }
 
 function makeContents(sections, prefix, depth) {
@@ -69,7 +78,7 @@ function followReading(contents) {
   const update = () => {
     waiting = false;
     let current = sections[0];
-    for (const section of sections) if (section.getBoundingClientRect().top < 120) current = section;
+    for (const section of sections) if (section.offsetParent && section.getBoundingClientRect().top < 120) current = section;
     for (const [id, link] of links) {
       if (current && id === current.id) {
         if (link.getAttribute('aria-current')) continue;
@@ -86,9 +95,14 @@ function followReading(contents) {
   update();
 }
 
-// On paper nothing waits until it is seen.
+// On paper nothing waits until it is seen, and nothing is folded.
 function watchPrinting() {
-  const paper = on => () => document.documentElement.classList.toggle('paper', on);
+  let opened = [];
+  const paper = on => () => {
+    document.documentElement.classList.toggle('paper', on);
+    if (on) opened = [...document.querySelectorAll('.fold:not([open])')];
+    opened.forEach(fold => { fold.open = on; });
+  };
   window.addEventListener('beforeprint', paper(true));
   window.addEventListener('afterprint', paper(false));
 }
@@ -99,7 +113,7 @@ function watchPrinting() {
   });
   theme.start();
   const contents = makeContents(report.sections, '', 2);
-  const wide = matchMedia('(min-width: 1000px)');
+  const wide = matchMedia('(min-width: 1500px)');
   const details = make('details', {class: 'contents', open: wide.matches}, make('summary', null, 'Contents'), make('nav', {'aria-label': 'Contents'}, contents));
   wide.addEventListener('change', () => { details.open = wide.matches; });
   contents.addEventListener('click', () => { if (!wide.matches) details.open = false; });
@@ -114,7 +128,12 @@ function watchPrinting() {
     make('div', {class: 'page-body', id: 'page-main'}, details, main), tip]);
   followReading(details.querySelector('ol'));
   watchPrinting();
-  const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  document.addEventListener('click', event => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link) unfold(link.hash);
+  });
+  window.addEventListener('hashchange', () => unfold(location.hash));
+  const target = unfold(location.hash);
   if (target) target.scrollIntoView();
   document.documentElement.dataset.state = 'ready';
 })();

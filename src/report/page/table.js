@@ -26,6 +26,10 @@ function cellContent(cell, intervalWidth) {
   return [split[1], interval];
 }
 
+function classes(...names) {
+  return names.filter(Boolean).join(' ') || null;
+}
+
 function padding(characters) {
   const span = make('span', {class: 'interval'});
   span.style.minWidth = characters + 'ch';
@@ -33,7 +37,7 @@ function padding(characters) {
 }
 
 function marksRoom(characters) {
-  return 0.65 + 0.45 * characters + 'rem';
+  return 0.4 + 0.45 * characters + 'rem';
 }
 
 function isMissing(cell) {
@@ -63,10 +67,38 @@ class TableView {
         marks: widest(cell => (cell.n || []).map(noteMark).join(',').length)
       };
     });
+    this.name = table.columns.findIndex(column => !column.away);
     this.headers = table.columns.map((column, index) => this.makeHeader(column, index));
     this.rows = table.rows.map((row, index) => this.makeRow(row, index));
-    this.body = make('tbody', null, this.rows.map(row => row.element));
+    this.groups = this.makeGroups();
+    this.body = make('tbody');
     this.node = this.makeNode();
+    this.fill();
+  }
+
+  // Headings above the rows that have something in common: each {element, rows}.
+  makeGroups() {
+    const names = this.table.groups || [], count = table => table.columns.filter(column => !column.away).length;
+    return names.map((name, index) => index && name === names[index - 1] ? null : {
+      element: make('tr', {class: 'group'}, make('th', {scope: 'rowgroup', colspan: count(this.table)}, name)),
+      rows: this.rows.filter(row => names[row.index] === name)
+    }).filter(Boolean);
+  }
+
+  // Sorted rows stand without headings: each tells its own.
+  fill() {
+    const sorted = this.sorted.column >= 0;
+    this.body.replaceChildren(...(this.groups.length && !sorted
+      ? this.groups.flatMap(group => [group.element, ...group.rows.map(row => row.element)]) : this.order().map(row => row.element)));
+    this.node.classList.toggle('sorted', sorted);
+  }
+
+  // In letters. Numbers of wide tables have their intervals below them; on paper their rows become lists.
+  width() {
+    const words = text => Math.max(...text.split(/[\s,]+/).map(word => word.length));
+    return this.columns.reduce((sum, {column}, place) => column.away ? sum : sum + 3 + this.rows.reduce(
+      (most, row) => Math.max(most, column.number ? row.cells[place].t.length : Math.min(row.cells[place].t.length, 24)),
+      Math.max(words(column.title), words(column.unit || ''))), 0);
   }
 
   makeHeader(column, index) {
@@ -74,26 +106,27 @@ class TableView {
     const button = make('button', {type: 'button', title: column.meaning || null, onclick: () => this.sort(index)},
       append(title, [arrows]), column.unit ? make('span', {class: 'unit'}, column.unit) : null);
     if (this.columns[index].marks) button.style.paddingRight = marksRoom(this.columns[index].marks);
-    return make('th', {scope: 'col', class: column.number ? 'number' : null, 'aria-sort': 'none'}, button);
+    return make('th', {scope: 'col', class: classes(column.number && 'number', column.away && 'away'), 'aria-sort': 'none'}, button);
   }
 
   makeRow(row, index) {
     const cells = this.columns.map((_, place) => cellOf(row[place] === undefined ? 'n/a' : row[place]));
-    const element = make('tr', null, cells.map((cell, place) => this.makeCell(cell, place)));
+    const element = make('tr', null, cells.map((cell, place) => this.makeCell(cell, place, index)));
     const runs = cells.length && this.table.runs ? cells[0].r || [] : [];
     if (runs.length) element.id = 'run-' + runs[0];
     return {element: element, cells: cells, index: index, run: runs[0],
       words: cells.map(cell => cell.t).join('\u0001').toLowerCase()};
   }
 
-  makeCell(cell, place) {
+  makeCell(cell, place, index) {
     const view = this.columns[place];
     const content = cellContent(cell, view.intervalWidth);
     const says = this.table.title + ', ' + view.column.title + ': ' + cell.t;
     const linked = this.table.runs && place === 0 ? content : withEvidence(content, cell.r, says);
     const marks = (cell.n || []).filter(note => note < (this.table.notes || []).length);
-    const node = make('td', {class: [view.column.number ? 'number' : '', isMissing(cell) ? 'missing' : ''].join(' ').trim() || null},
-      linked,
+    const kind = [view.column.number && 'number', isMissing(cell) && 'missing', view.column.away && 'away', place === this.name && 'name'];
+    const node = make('td', {class: classes(...kind), 'data-label': axisTitle(view.column.title, view.column.unit)}, linked,
+      place === this.name && (this.table.groups || [])[index] ? make('span', {class: 'row-group'}, this.table.groups[index]) : null,
       marks.length ? make('sup', {class: 'marks'}, marks.map((note, index) => [index ? ',' : '',
         make('a', {href: '#' + this.table.id + '-note-' + noteMark(note), title: this.table.notes[note]}, noteMark(note))])) : null);
     // Marks hang into the padding: digits stay in line.
@@ -117,7 +150,7 @@ class TableView {
       this.selection,
       make('div', {class: 'table-scroll' + (table.rows.length > 30 ? ' tall' : ''), tabindex: 0, role: 'region',
         'aria-labelledby': table.id + '-title'},
-        make('table', {'aria-labelledby': table.id + '-title'}, make('thead', null, make('tr', null, this.headers)), this.body)),
+        make('table', {class: classes(this.width() > 130 && 'wide', this.width() > 90 && 'broad'), 'aria-labelledby': table.id + '-title'}, make('thead', null, make('tr', null, this.headers)), this.body)),
       table.rows.length ? null : make('p', {class: 'caption'}, 'No rows.'),
       makeNotes(table.id, table.notes));
   }
@@ -129,7 +162,7 @@ class TableView {
     else this.sorted = {column: index, direction: same ? -1 : 1};
     this.headers.forEach((header, place) => header.setAttribute('aria-sort',
       place !== this.sorted.column ? 'none' : this.sorted.direction > 0 ? 'ascending' : 'descending'));
-    this.body.replaceChildren(...this.order().map(row => row.element));
+    this.fill();
   }
 
   order() {
@@ -147,6 +180,7 @@ class TableView {
       row.element.classList.toggle('out', !fits);
       shown += fits;
     }
+    this.groups.forEach(group => group.element.classList.toggle('out', group.rows.every(row => row.element.classList.contains('out'))));
     this.count.textContent = shown === this.rows.length ? '' : shown + ' of ' + this.rows.length;
   }
 
@@ -172,20 +206,17 @@ class TableView {
   // As the report's own CSV files: numbers in full, nothing for n/a, intervals and notes in columns of their own.
   save() {
     const header = [], notes = this.table.notes || [], order = this.order(), rows = order.map(() => []);
-    this.columns.forEach(({column, intervalWidth}, place) => {
+    this.columns.forEach(({column, intervalWidth, marks}, place) => {
       header.push(axisTitle(column.title, column.unit));
       if (intervalWidth) header.push(axisTitle(column.title + ' low', column.unit), axisTitle(column.title + ' high', column.unit));
       order.forEach((row, index) => {
         const cell = row.cells[place];
         rows[index].push(column.number && typeof cell.v === 'number' ? cell.v : cell.t === 'n/a' ? '' : cell.t);
         if (intervalWidth) rows[index].push(cell.l, cell.h);
+        if (marks) rows[index].push((cell.n || []).map(note => notes[note]).join('; '));
       });
+      if (marks) header.push(column.title + ' notes');
     });
-    if (notes.length) {
-      header.push('notes');
-      order.forEach((row, index) => rows[index].push(
-        [...new Set(row.cells.flatMap(cell => cell.n || []))].sort((x, y) => x - y).map(note => notes[note]).join(' ')));
-    }
     saveFile(this.table.id + '.csv', 'text/csv;charset=utf-8', csvText([header, ...rows]));
   }
 }

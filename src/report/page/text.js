@@ -53,7 +53,22 @@ function makeNotice(block) {
       block.pieces.length ? make('p', null, makePieces(block.pieces)) : null));
 }
 
+// A number, a sentence, bars, and where to read on.
+function makeCards(block) {
+  return make('div', {class: 'cards'}, block.cards.map(card => {
+    const most = Math.max(...card.bars.map(bar => bar[1]));
+    return make('article', {class: 'card'}, make('p', {class: 'card-number'}, card.number),
+      make('div', {class: 'card-bars'}, card.bars.map(bar => {
+        const line = make('span', {class: 'card-bar'});
+        line.style.width = 100 * bar[1] / most + '%';
+        return [make('span', null, bar[0]), make('span', null, line), make('span', null, bar[2])];
+      })),
+      make('p', null, makePieces(card.pieces)), card.target ? make('a', {href: '#' + card.target}, 'Read on') : null);
+  }));
+}
+
 function makeJudgement(block) {
+  if (!block.tested) return make('p', {class: 'untested'}, 'Not tested here: ', make('em', null, block.statement), ' ', makePieces(block.pieces));
   const verdict = verdicts[block.verdict] ? block.verdict : 'undecided';
   const [word, path] = verdicts[verdict];
   return make('div', {class: 'judgement judgement-' + verdict.replace(' ', '-')},

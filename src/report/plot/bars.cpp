@@ -1,4 +1,5 @@
-// Bars by category: side by side or stacked, upright or to the right.
+// Bars by category: side by side or stacked, upright or to the right. A logarithmic axis has no
+// zero for bars to begin at: dots stand there instead.
 
 #include <fmt/core.h>
 
@@ -16,7 +17,8 @@ namespace {
 constexpr double kUprightHeight = 360.0, kTilt = 35.0;
 constexpr double kRoom = kWidth - 100.0;             // of all categories, about
 constexpr double kThinnest = 7.0, kThickest = 64.0;  // upright bars
-constexpr std::size_t kMostValues = 60;              // more numbers than that are noise
+constexpr double kDot = 4.5;
+constexpr std::size_t kMostValues = 60;  // more numbers than that are noise
 
 // One bar: along the categories from `begin` to `end`, each category being 1 wide.
 struct Bar {
@@ -41,6 +43,7 @@ struct Bars {
   std::size_t side_by_side = 1;  // bars of a category, at most
   double air = 0.12;             // before and behind the bars of a category
 
+  [[nodiscard]] bool dots() const { return figure.y.logarithmic && !figure.stacked; }
   [[nodiscard]] const Point* point(std::size_t index, std::size_t category) const {
     for (const Point& each : figure.series[index].points) {
       if (std::isfinite(each.y) && each.x == static_cast<double>(category)) return &each;
@@ -125,7 +128,14 @@ Scale values_of(const Bars& all) {
       if (end && (!all.figure.y.logarithmic || *end > 0.0)) range.add(*end);
     }
   }
-  return scale_of(all.figure.y, range, true);
+  Scale scale = scale_of(all.figure.y, range, !all.dots());
+  // Numbers stand behind bars that lie.
+  if (all.horizontal && !all.figure.y.high && !all.figure.stacked) {
+    const double share = 0.08;
+    scale.high = scale.logarithmic ? scale.high * std::pow(scale.high / scale.low, share)
+                                   : scale.high + share * (scale.high - scale.low);
+  }
+  return scale;
 }
 
 // "71" where a table would have "71.0": what follows is the picture's own precision.
@@ -187,7 +197,11 @@ class BarPainter {
     std::string look = fmt::format(R"(class="bar" data-category="{}" {})", bar.category,
                                    filled(paint.colour, paint.shade));
     if (all_.figure.stacked) look += fmt::format(R"( stroke="{}" stroke-width="0.5")", kPaper);
-    svg_.box(all_.horizontal ? Box{from, begin, to, end} : Box{begin, from, end, to}, look);
+    if (all_.dots()) {
+      draw_dot(bar, look);
+    } else {
+      svg_.box(all_.horizontal ? Box{from, begin, to, end} : Box{begin, from, end, to}, look);
+    }
     if (!all_.figure.stacked && bar.low && bar.high) {
       const double low = along(*bar.low), high = along(*bar.high);
       if (std::abs(low - high) >= 2.0) {
@@ -197,11 +211,22 @@ class BarPainter {
     if (all_.bars.size() <= kMostValues) write_value(bar);
   }
 
+  // On a line that leads to its name.
+  void draw_dot(const Bar& bar, const std::string& look) {
+    const double x = all_.horizontal ? along(bar.head) : across(bar),
+                 y = all_.horizontal ? across(bar) : along(bar.head);
+    const double foot = along(values_.low);
+    svg_.line(all_.horizontal ? foot : x, all_.horizontal ? y : foot, x, y,
+              stroked(kSoft, 0.6, 0.4));
+    svg_.box({x - kDot, y - kDot, x + kDot, y + kDot}, fmt::format(R"({} rx="{}")", look, kDot));
+  }
+
   // At the end of the bar, or inside a part of a stack that has room.
   void write_value(const Bar& bar) {
     const double size = kSmall - 1.0, room = thickness(bar);
     std::string text = short_number(bar.value);
-    if (!all_.horizontal && text_width(text, size) > room + 2.0) text = rounded_text(bar.value);
+    const bool narrow = !all_.horizontal && text_width(text, size) > room + 2.0;
+    if (narrow || std::abs(bar.value) >= 1e6) text = rounded_text(bar.value);
     const double width = text_width(text, size);
     if (all_.figure.stacked) {
       const double from = along(bar.foot), to = along(bar.head), length = std::abs(to - from);
@@ -216,10 +241,15 @@ class BarPainter {
     if (!negative && bar.high) end = std::max(end, *bar.high);
     if (negative && bar.low) end = std::min(end, *bar.low);
     if (all_.horizontal && room > 0.8 * size) {
-      put(along(end) + (negative ? -5.0 : 5.0), across(bar), text,
-          {.size = size, .align = negative ? 'r' : 'l'});
+      put(along(end) + (negative      ? -5.0
+                        : all_.dots() ? 9.0
+                                      : 5.0),
+          across(bar), text, {.size = size, .align = negative ? 'r' : 'l'});
     } else if (!all_.horizontal && room > width - 2.0) {
-      put(along(end) + (negative ? 9.0 : -9.0), across(bar), text, {.size = size, .align = 'c'});
+      put(along(end) + (negative      ? 9.0
+                        : all_.dots() ? -13.0
+                                      : -9.0),
+          across(bar), text, {.size = size, .align = 'c'});
     }
   }
 

@@ -106,8 +106,12 @@ Section anomalies_section(const SectionInput& input) {
   for (const auto& [meaning, of_it] : by_meaning) notices.push_back(notice_of(meaning, of_it));
   std::ranges::stable_sort(notices, {}, [](const Notice& each) { return gravity(each.severity); });
   for (Notice& notice : notices) section.blocks.emplace_back(std::move(notice));
-  if (!flagged.empty()) section.blocks.emplace_back(flags_table(input, flagged));
-  if (section.blocks.empty() && !shown_runs(input).empty()) {
+  if (!flagged.empty()) {
+    Section rest = folded("anomalies-all", "Flags of all runs");
+    rest.blocks.emplace_back(flags_table(input, flagged));
+    section.sections.push_back(std::move(rest));
+  }
+  if (section.blocks.empty() && flagged.empty() && !shown_runs(input).empty()) {
     section.blocks.emplace_back(
         Paragraph{{{.text = "Nothing unusual was found in " +
                             count_words(shown_runs(input).size(), "run") + "."}}});

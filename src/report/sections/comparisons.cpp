@@ -107,6 +107,17 @@ Table ratios_table(const SectionInput& input, const std::vector<Ratio>& ratios,
   return table;
 }
 
+// Whether a table of speed-ups of one of the studies has the pair.
+bool is_shown(const SectionInput& input, const Ratio& ratio) {
+  return std::ranges::any_of(input.studies, [&](const StudyView* study) {
+    return has(study->runs, ratio.of) && has(study->runs, ratio.than) &&
+           std::ranges::any_of(study->definition.exhibits, [&](const study::Exhibit& exhibit) {
+             return exhibit.name == "speedups" && has(exhibit.parts, ratio.of->part) &&
+                    has(exhibit.parts, ratio.than->part);
+           });
+  });
+}
+
 // What is known of one side for the ledger.
 std::optional<GapSide> side_of(const Data& data, const RunView& run) {
   if (!run.seconds) return std::nullopt;
@@ -210,9 +221,17 @@ Section comparisons_section(const SectionInput& input) {
   }
   if (ratios.empty()) return section;
   if (const auto text = paragraph_of({tally_sentence(ratios)})) section.blocks.emplace_back(*text);
-  section.blocks.emplace_back(ratios_table(input, ratios, wording));
+  Section rest = folded("comparisons-all", "All comparisons, and why the widest gaps are there");
+  std::vector<Ratio> others = ratios;
+  std::erase_if(others, [&](const Ratio& ratio) { return is_shown(input, ratio); });
+  if (!others.empty()) rest.blocks.emplace_back(ratios_table(input, others, wording));
+  if (others.size() < ratios.size()) {
+    rest.blocks.emplace_back(
+        Paragraph{{{.text = fmt::format("{} of {} comparisons are shown in the studies.",
+                                        ratios.size() - others.size(), ratios.size())}}});
+  }
   if (pairs.size() < all) {
-    section.blocks.emplace_back(Notice{
+    rest.blocks.emplace_back(Notice{
         .severity = "note",
         .name = "not all comparisons",
         .pieces = {{.text = fmt::format("{} of {} are shown, of each network the first ones; "
@@ -222,10 +241,11 @@ Section comparisons_section(const SectionInput& input) {
   std::size_t number = 0;
   for (const Ratio* ratio : widest(input.data, ratios, wording)) {
     if (auto table = ledger_table(input.data, *ratio, wording, number + 1)) {
-      section.blocks.emplace_back(*std::move(table));
+      rest.blocks.emplace_back(*std::move(table));
       ++number;
     }
   }
+  section.sections.push_back(std::move(rest));
   return section;
 }
 

@@ -80,9 +80,11 @@ Section complexity_section(const SectionInput& input) {
   }
   std::vector<Sentence> sentences;
   for (const auto& [image, costs] : by_image) sentences.push_back(range_sentence(image, costs));
-  add_exhibit(section, input.data, table_named("complexity"), "complexity-networks", runs);
   if (const auto text = paragraph_of(sentences)) section.blocks.emplace_back(*text);
-  add_exhibit(section, input.data, figure_named("network"), "complexity-network", of_each_model);
+  Section rest = folded("complexity-all", "Work and layers of each network");
+  add_exhibit(rest, input.data, {table_named("complexity"), "complexity-networks", runs});
+  add_exhibit(rest, input.data, {figure_named("network"), "complexity-network", of_each_model});
+  if (!rest.blocks.empty()) section.sections.push_back(std::move(rest));
   return section;
 }
 

@@ -243,7 +243,7 @@ Figure bare_roofline(const Data& data) {
       "What each device was measured to reach at most, by arithmetic intensity: main memory below "
       "the ridge point, computing above it.";
   figure.x = {.title = "arithmetic intensity", .unit = "FLOP/byte", .logarithmic = true};
-  figure.y = {.title = "attainable", .unit = "GFLOP/s", .logarithmic = true};
+  figure.y = {.title = "attainable performance", .unit = "GFLOP/s", .logarithmic = true};
   constexpr double kLeast = 0.1, kMost = 10'000.0;
   for (const Machine& machine : data.machines()) {
     for (const std::string& device : devices_of(machine)) {
@@ -302,7 +302,6 @@ Section environments_section(const SectionInput& input) {
   const Data& data = input.data;
   Section section = titled("environments", "Environments");
   if (data.machines().empty()) return section;
-  section.blocks.emplace_back(machines_table(data));
   std::vector<Sentence> sentences;
   std::vector<std::string> unmeasured;
   for (const Machine& machine : data.machines()) {
@@ -323,9 +322,11 @@ Section environments_section(const SectionInput& input) {
   }
   Runs all;
   for (const RunView& run : data.runs()) all.push_back(&run);
-  add_exhibit(section, data, table_named("ceilings"), "environments-ceilings", all);
-  Figure roofs = bare_roofline(data);
-  if (!roofs.empty()) section.blocks.emplace_back(std::move(roofs));
+  add_figure(section, bare_roofline(data));
+  Section rest = folded("environments-all", "Machines and measured ceilings");
+  rest.blocks.emplace_back(machines_table(data));
+  add_exhibit(rest, data, {table_named("ceilings"), "environments-ceilings", all});
+  section.sections.push_back(std::move(rest));
   return section;
 }
 

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "report/analysis/text.h"
+#include "report/exhibits/runs.h"
 #include "report/sections/sections.h"
 
 namespace ridgeline::report {
@@ -54,24 +54,29 @@ std::vector<Chapter> chapters() {
 
 }  // namespace
 
+std::vector<Wanted> usual_exhibits(const std::string& id, const Runs& runs) {
+  std::vector<Wanted> wanted;
+  for (const Chapter& chapter : chapters()) {
+    const Runs of_it = only(runs, chapter.holds);
+    for (const study::Exhibit& exhibit : chapter.exhibits) {
+      if (of_it.empty()) break;
+      wanted.push_back(
+          {exhibit,
+           fmt::format("{}-{}-{}{}", id, chapter.id, exhibit.name, exhibit.figure ? "-figure" : ""),
+           of_it});
+    }
+  }
+  return wanted;
+}
+
 Section other_section(const SectionInput& input) {
   Section section = titled("other", "Measurements outside of studies");
   for (const Chapter& chapter : chapters()) {
-    Runs runs;
-    for (const RunView* run : input.data.other_runs()) {
-      if (chapter.holds(*run)) runs.push_back(run);
-    }
+    const Runs runs = only(input.data.other_runs(), chapter.holds);
     if (runs.empty()) continue;
     Section part = titled(fmt::format("other-{}", chapter.id), chapter.title);
-    for (Paragraph& paragraph : analysis_of(input.data, input.ratios, runs)) {
-      part.blocks.emplace_back(std::move(paragraph));
-    }
-    for (const study::Exhibit& exhibit : chapter.exhibits) {
-      add_exhibit(part, input.data, exhibit,
-                  fmt::format("{}-{}{}", part.id, exhibit.name, exhibit.figure ? "-figure" : ""),
-                  runs);
-    }
-    if (!part.blocks.empty()) section.sections.push_back(std::move(part));
+    add_results(part, input, usual_exhibits("other", runs), {}, runs);
+    if (!part.blocks.empty() || !part.sections.empty()) section.sections.push_back(std::move(part));
   }
   return section;
 }

@@ -42,16 +42,19 @@ Table runs_table() {
                     .meaning = "Measured iterations, or epochs, behind the median"},
                    {.title = "iteration", .unit = "ms", .number = true},
                    {.title = "status"},
-                   {.title = "started"},
-                   {.title = "uuid"}};
+                   {.title = "started", .shown = Shown::file},
+                   {.title = "uuid", .shown = Shown::file}};
   return table;
 }
 
-// Without the folder that the program lay in.
-std::string command_line(const std::string& arguments) {
-  const std::string program = arguments.substr(0, arguments.find(' '));
-  const std::size_t folder = program.rfind('/');
-  return folder == std::string::npos ? arguments : arguments.substr(folder + 1);
+// Without the folder that the program lay in, and without what a study adds for itself.
+std::string command_line(std::string text) {
+  const std::size_t folder = text.substr(0, text.find(' ')).rfind('/');
+  if (folder != std::string::npos) text.erase(0, folder + 1);
+  constexpr std::string_view kItem = " --study-item ";
+  const std::size_t item = text.find(kItem);
+  if (item == std::string::npos) return text;
+  return text.erase(item, text.find(' ', item + kItem.size()) - item);
 }
 
 // Without the fraction of the second.
@@ -79,7 +82,7 @@ std::vector<Cell> row_of(const RunRecord& run, const std::string& machine) {
 
 Section runs_section(const SectionInput& input) {
   const Data& data = input.data;
-  Section section = titled("appendix-runs", "Runs");
+  Section section = folded("appendix-runs", "Runs");
   Table table = runs_table();
   for (const RunView& run : data.runs()) {
     std::vector<Cell> row = row_of(run.run, data.machine_of(run).name);

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/analysis/judge.h"
-#include "report/analysis/text.h"
 #include "report/sections/sections.h"
 
 namespace ridgeline::report {
@@ -110,70 +109,64 @@ Runs runs_of(const StudyView& study, const std::vector<std::string>& parts) {
 }
 
 // What the hypotheses came to, in one sentence.
-Sentence conclusion(const std::vector<Judgement>& judgements) {
-  if (judgements.empty()) return std::nullopt;
+Sentence answer_of(const std::vector<Judgement>& judgements) {
   Prose text;
-  text.say(fmt::format("Of {}, ", count_words(judgements.size(), "hypothesis", "hypotheses")));
-  bool first = true;
   for (const char* verdict : {"confirmed", "not confirmed", "undecided"}) {
     std::vector<std::string> statements;
     for (const Judgement& judgement : judgements) {
-      if (judgement.verdict != verdict) continue;
+      if (judgement.verdict != verdict || !judgement.tested) continue;
       std::string statement = judgement.statement;
       while (statement.ends_with('.')) statement.pop_back();
       statements.push_back(fmt::format("“{}”", statement));
     }
     if (statements.empty()) continue;
-    text.say(fmt::format("{}{} {}: {}", first ? "" : "; ", statements.size(), verdict,
-                         list_text(statements, 6)));
-    first = false;
+    const bool first = text.empty();
+    if (!first) text.say("; ");
+    text.strong(first ? sentence_case(verdict) : verdict).say(": " + list_text(statements, 6));
   }
+  if (text.empty()) return std::nullopt;
   text.say(".");
   return text;
+}
+
+std::vector<Wanted> wanted_of(const StudyView& study) {
+  const std::string id = slug(study.definition.name);
+  std::vector<Wanted> wanted;
+  for (const study::Exhibit& exhibit : study.definition.exhibits) {
+    wanted.push_back({exhibit, fmt::format("{}-{}-{}", id, wanted.size() + 1, exhibit.name),
+                      runs_of(study, exhibit.parts)});
+  }
+  return wanted.empty() ? usual_exhibits(id, study.runs) : wanted;
 }
 
 }  // namespace
 
 Section study_section(const SectionInput& input, const StudyView& study) {
   const study::Definition& definition = study.definition;
-  Section section = titled("study-" + id_text(definition.name), definition.title);
+  Section section = titled("study-" + slug(definition.name), definition.title);
   if (!definition.question.empty()) {
     section.blocks.emplace_back(Paragraph{{{.text = definition.question}}});
   }
+  Section tested = folded(section.id + "-hypotheses", "Hypotheses");
+  std::vector<Judgement> judgements;
+  for (const study::Hypothesis& hypothesis : definition.hypotheses) {
+    judgements.push_back(judge(input.data, input.ratios, study, hypothesis));
+    tested.blocks.emplace_back(judgements.back());
+  }
+  if (const auto text = paragraph_of({answer_of(judgements)})) section.blocks.emplace_back(*text);
   Prose done;
   for (const StudyRecord& record : study.records) {
     done.add(done_sentence(input.data, study, record));
   }
-  if (!done.empty()) section.blocks.emplace_back(Paragraph{done.pieces()});
-  add_notices(section, study);
-
-  std::vector<Judgement> judgements;
-  for (const study::Hypothesis& hypothesis : definition.hypotheses) {
-    judgements.push_back(judge(input.data, input.ratios, study, hypothesis));
+  Section measured = folded(section.id + "-measured", "What was measured");
+  if (!done.empty()) measured.blocks.emplace_back(Paragraph{done.pieces()});
+  add_notices(measured, study);
+  std::vector<Section> parts;
+  for (Section* part : {&measured, &tested}) {
+    if (!part->blocks.empty()) parts.push_back(std::move(*part));
   }
-  if (!judgements.empty()) {
-    Section part = titled(section.id + "-hypotheses", "Hypotheses");
-    for (const Judgement& judgement : judgements) part.blocks.emplace_back(judgement);
-    section.sections.push_back(std::move(part));
-  }
-  Section results = titled(section.id + "-results", "Results");
-  for (std::size_t i = 0; i < definition.exhibits.size(); ++i) {
-    const study::Exhibit& exhibit = definition.exhibits[i];
-    add_exhibit(results, input.data, exhibit,
-                fmt::format("{}-{}-{}", id_text(definition.name), i + 1, exhibit.name),
-                runs_of(study, exhibit.parts));
-  }
-  if (!results.blocks.empty()) section.sections.push_back(std::move(results));
-  Section analysis = titled(section.id + "-analysis", "Analysis");
-  for (Paragraph& paragraph : analysis_of(input.data, input.ratios, study.runs)) {
-    analysis.blocks.emplace_back(std::move(paragraph));
-  }
-  if (const auto text = paragraph_of({conclusion(judgements)})) {
-    Paragraph closing{{{.text = "Conclusion. ", .runs = {}, .strong = true}}};
-    closing.pieces.insert(closing.pieces.end(), text->pieces.begin(), text->pieces.end());
-    analysis.blocks.emplace_back(std::move(closing));
-  }
-  if (!analysis.blocks.empty()) section.sections.push_back(std::move(analysis));
+  section.sections = std::move(parts);
+  add_results(section, input, wanted_of(study), {}, study.runs);
   return section;
 }
 
