@@ -229,6 +229,7 @@ int run_infer(const InferOptions& options) {
 void add_infer(Parser& program, Action& action) {
   auto options = std::make_shared<InferOptions>();
   Parser* command = program.add_subcommand("infer", "Classify images with a trained network");
+  command->heading("Images");
   command->add_option("IMAGE", options->images,
                       "JPEG or PNG files, or .npy files with the network's input");
   add_network_options(*command, options->network, "--model NAME");

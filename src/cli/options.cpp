@@ -78,7 +78,13 @@ void add_network_settings(Parser& command, RunOptions& options, const char* clas
       ->expected(1);
   command.add_option("--classes N", options.classes,
                      fmt::format("Number of classes [default: {}]", classes_default));
-  command.add_option("--init NAME", options.init, "Initial weights: pytorch or he")
+}
+
+void add_init_option(Parser& command, RunOptions& options) {
+  command.heading(kModelHeading);
+  command
+      .add_option("--init NAME", options.init,
+                  "How to initialise the weights: pytorch (as PyTorch does) or he")
       ->values({"pytorch", "he"});
 }
 
@@ -102,6 +108,7 @@ void add_step_options(Parser& command, RunOptions& options) {
 
 void add_plan_options(Parser& command, RunOptions& options) {
   add_network_settings(command, options, "the model's");
+  add_init_option(command, options);
   add_execution_options(command, options);
 }
 

@@ -40,8 +40,9 @@ Option* add_backend_option(Parser& command, std::string& backend, const std::str
 void add_threads_option(Parser& command, int& threads);
 // --device, --precision.
 void add_device_options(Parser& command, RunOptions& options);
-// --set, --classes, --init.
+// --set, --classes.
 void add_network_settings(Parser& command, RunOptions& options, const char* classes_default);
+void add_init_option(Parser& command, RunOptions& options);
 // --freeze, --recompute, --no-pass.
 void add_step_options(Parser& command, RunOptions& options);
 // The step's options, --seed, --threads, --deterministic, --print-plan, --explain.

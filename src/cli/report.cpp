@@ -135,7 +135,7 @@ void add_report(Parser& program, Action& action) {
                    "Any of html, markdown, latex, csv, svg, png and pdf (figures for LaTeX)")
       ->delimiter(',');
   command->notes(
-      "The page is one file and needs no network. PNG and PDF figures need rsvg-convert. "
+      "The page is one file and needs no network. PNG and PDF figures need rsvg-convert.\n"
       "'ridgeline store import' adds runs of other machines to the store.");
   command->examples({"ridgeline report",
                      "ridgeline report --study environments --out paper --title \"Three machines\"",

@@ -105,6 +105,7 @@ void add_train(Parser& program, Action& action) {
   add_model_option(*command, request.run.model, "MODEL,--model NAME",
                    "Model to train; 'ridgeline models' lists them");
   add_network_settings(*command, request.run, "the data's");
+  add_init_option(*command, request.run);
   command->heading(kDataHeading);
   command->add_option("--data NAME", request.data,
                       "A dataset of 'ridgeline data list', a folder of images, of IDX or of CIFAR "

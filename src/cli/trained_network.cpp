@@ -76,6 +76,7 @@ void add_network_options(Parser& command, NetworkOptions& options, const char* n
   add_model_option(command, run.model, names,
                    "Model to use; 'ridgeline models' lists them. Not needed with --checkpoint");
   add_network_settings(command, run, "those of the weights");
+  add_init_option(command, run);
   command.add_option("--image HxW", options.image, "Image size [default: the model's]");
   command.add_option("--seed N", run.seed, "Random seed of the initial weights");
   command.add_option("--weights FILE", options.weights,

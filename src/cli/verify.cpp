@@ -193,8 +193,7 @@ void add_verify(Parser& program, Action& action) {
       "verify", "Check that two backends compute the same values and gradients");
   add_run_options(*command, options->run, "Backend to check");
   command->heading("Comparison");
-  add_backend_option(*command, options->against, "--against NAME", "Backend to compare with");
-  command->heading("Comparison");
+  command->add_option("--against NAME", options->against, "Backend to compare with");
   command->add_option("--steps N", options->steps, "Training steps");
   command->add_option("--tolerance NUMBER", options->tolerance,
                       "Largest allowed error, relative to the largest element of a value "

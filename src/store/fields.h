@@ -93,7 +93,7 @@ struct Fields<EnvironmentRecord> {
       Field{"cpu", &R::cpu, "", "Model of the processor"},
       Field{"gpus", &R::gpus, "", "Graphics processors, joined by `; `"},
       Field{"fingerprint", &R::fingerprint, "",
-            "JSON: all that `ridgeline env --json` tells and that stays"}};
+            "JSON: the part of `ridgeline env --json` that does not change"}};
 };
 
 template <>
@@ -113,25 +113,24 @@ struct Fields<Work> {
       Field{"kind", &R::kind, "", "`training`, `inference` or `evaluation`", "",
             shown("kind", "{}", "training")},
       Field{"model", &R::model, "", "Name of the network", "", shown("network")},
-      Field{"settings", &R::settings, "", "JSON: options of the network with their values", "",
+      Field{"settings", &R::settings, "", "JSON: settings of the network with their values", "",
             shown("options")},
       Field{"image", &R::image, "", "Channels x height x width of a sample", "",
             of_network("input", "inputs of {}")},
-      Field{"classes", &R::classes, "", "Classes that the network tells apart", "",
-            of_network("", "{} classes")},
-      Field{"init", &R::init, "", "How the weights begin: `pytorch` or `he`", "",
+      Field{"classes", &R::classes, "", "Number of classes", "", of_network("", "{} classes")},
+      Field{"init", &R::init, "", "Initial weights: `pytorch` or `he`", "",
             of_network("initial weights", "{} initial weights", "pytorch")},
-      Field{"weights", &R::weights, "", "The file that the weights begin with, and its hash", "",
+      Field{"weights", &R::weights, "", "File of the initial weights, and its hash", "",
             of_network("", "weights of {}")},
       Field{"freeze", &R::freeze, "", "JSON: patterns of the parameters that are not trained", "",
             of_network("frozen", "{} frozen")},
       Field{"batch", &R::batch, "samples", "Samples of one iteration", "", shown("", "batch {}")},
-      Field{"full_batch", &R::full_batch, "", "1: the whole data set is one batch", "",
+      Field{"full_batch", &R::full_batch, "", "1: the whole dataset is one batch", "",
             shown("full batch")},
       Field{"precision", &R::precision, "", "`fp32`, `tf32`, `bf16`, `fp16`"},
       Field{"optimizer", &R::optimizer, "", "`sgd`, `adam` or `adamw`; NULL: nothing is trained",
             "", of_network()},
-      Field{"learning_rate", &R::learning_rate, "", "When training begins", "",
+      Field{"learning_rate", &R::learning_rate, "", "At the start of the training", "",
             of_network("learning rate", "learning rate {}")},
       Field{"momentum", &R::momentum, "", "Of sgd", "", of_network("", "momentum {}")},
       Field{"nesterov", &R::nesterov, "", "1: Nesterov's momentum", "", of_network()},
@@ -139,14 +138,13 @@ struct Fields<Work> {
             of_network("weight decay", "weight decay {}")},
       Field{"label_smoothing", &R::label_smoothing, "", "Of the loss", "",
             of_network("label smoothing", "label smoothing {}")},
-      Field{"loss_scale", &R::loss_scale, "", "That fp16 begins with, where it was chosen", "",
+      Field{"loss_scale", &R::loss_scale, "", "First loss scale with fp16, if it was set", "",
             of_network("loss scale", "loss scale {}")},
-      Field{"data", &R::data, "", "Data set, or `synthetic`", "", of_network("", "data: {}")},
+      Field{"data", &R::data, "", "Dataset, or `synthetic`", "", of_network("", "data: {}")},
       Field{"data_samples", &R::data_samples, "samples",
-            "That batches are drawn from; 0: one batch lies on the device", "",
+            "Size of the dataset; 0: one batch on the device is used again", "",
             of_network("samples", "{} samples")},
-      Field{"test_samples", &R::test_samples, "samples",
-            "That accuracies of the test set are made from", "",
+      Field{"test_samples", &R::test_samples, "samples", "Size of the test set", "",
             of_network("test samples", "{} test samples")},
       Field{"normalisation", &R::normalisation, "",
             "JSON: mean of each channel, then their deviations; empty: pixels / 255", "",
@@ -159,12 +157,14 @@ struct Fields<Work> {
       Field{"last_batch", &R::last_batch, "",
             "The last, incomplete batch of an epoch: `smaller`, `drop` or `repeat`", "",
             of_network("last batch", "last batch: {}", "smaller")},
-      Field{"epochs", &R::epochs, "",
-            "Of a training, asked for; with full batches iterations; 0: one iteration is measured "
-            "again and again",
-            "", of_network("epochs asked for", "{} epochs")},
-      Field{"first_epoch", &R::first_epoch, "", "Epochs that were done before: a resumed training",
-            "", of_network("resumed after epoch", "resumed after epoch {}")},
+      Field{
+          "epochs", &R::epochs, "",
+          "Requested epochs of a training (iterations with full batches); 0: single iterations are "
+          "measured",
+          "", of_network("epochs asked for", "{} epochs")},
+      Field{"first_epoch", &R::first_epoch, "",
+            "Epochs that were done before, in a resumed training", "",
+            of_network("resumed after epoch", "resumed after epoch {}")},
       Field{"target_accuracy", &R::target_accuracy, "share", "Training ends when a test reaches it",
             "", of_network("target accuracy", "target accuracy {}")},
       Field{"schedule", &R::schedule, "", "Of the learning rate: `constant`, `step` or `cosine`",
@@ -181,8 +181,8 @@ template <>
 struct Fields<Executor> {
   using R = Executor;
   static constexpr std::tuple list = {
-      Field{"backend", &R::backend, "", "Who computes: `native`, `auto`, `torch-cpu`, …"},
-      Field{"device", &R::device, "", "Where: `cpu`, `cuda:0`", "", shown("", "on {}")},
+      Field{"backend", &R::backend, "", "Backend or peer: `native`, `auto`, `torch-cpu`, …"},
+      Field{"device", &R::device, "", "Device: `cpu`, `cuda:0`", "", shown("", "on {}")},
       Field{"threads", &R::threads, "", "On the host", "", of_machine("", "{} threads")},
       Field{"workers", &R::workers, "", "Threads of the loader; 0: there is none", "",
             of_machine("loader threads", "{} loader threads")},
@@ -193,8 +193,7 @@ struct Fields<Executor> {
       Field{"recompute", &R::recompute, "",
             "1: outputs of batch norms are computed again instead of being kept"},
       Field{"disabled_passes", &R::disabled_passes, "",
-            "JSON: passes of planning that are switched off", "",
-            shown("passes off", "without {}")},
+            "JSON: passes of planning that are turned off", "", shown("passes off", "without {}")},
       Field{"modes", &R::modes, "", "JSON: how a peer computes: `channels_last`, `compile`"}};
 };
 
@@ -217,8 +216,7 @@ struct Fields<RunRecord> {
       Field{"item", &R::item, "", "The study's item that it belongs to"},
       Field{"started", &R::started, "", "UTC, ISO 8601"},
       Field{"finished", &R::finished, "", "UTC, ISO 8601; NULL: not finished"},
-      Field{"status", &R::status, "",
-            "`running` (or killed before it could say), `complete`, `interrupted`, `failed`"},
+      Field{"status", &R::status, "", "`running` (or killed), `complete`, `interrupted`, `failed`"},
       Field{"error", &R::error, "", "Why it failed"},
       Field{"seed", &R::seed, "", "Of weights, data order and dropout"},
       Field{"network", &R::network, "", "Key of the network's description",
@@ -288,7 +286,7 @@ struct Fields<MemoryEntry> {
   using R = MemoryEntry;
   static constexpr std::string_view table = "memory";
   static constexpr std::tuple list = {
-      Field{"device", &R::device, "", "Where the bytes lie"},
+      Field{"device", &R::device, "", "Device of the memory"},
       Field{"category", &R::category, "",
             "Their owner: `parameter`, `activation`, `context`, `rest`, …"},
       Field{"source", &R::source, "", "`planned`, `measured` or `derived`"},
@@ -318,8 +316,8 @@ struct Fields<EpochRecord> {
       Field{"samples", &R::samples, "samples", "Trained on in the epoch"},
       Field{"seconds", &R::seconds, "s", "Of training, without evaluation"},
       Field{"data_wait_seconds", &R::data_wait_seconds, "s", "Of that, waiting for the loader"},
-      Field{"evaluation_seconds", &R::evaluation_seconds, "s", "Beside it"},
-      Field{"energy_joules", &R::energy_joules, "J", "Of all devices that tell"}};
+      Field{"evaluation_seconds", &R::evaluation_seconds, "s", "Of evaluation"},
+      Field{"energy_joules", &R::energy_joules, "J", "Of all devices that report it"}};
 };
 
 template <>
