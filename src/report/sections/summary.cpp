@@ -52,8 +52,10 @@ Sentence hypotheses_sentence(const std::vector<Section>& rest) {
   return Prose().say(fmt::format(
       "Of {}, {} confirmed, {} not confirmed and {} undecided{}.",
       count_words(all, "hypothesis", "hypotheses"),
-      confirmed == 1 ? "one is" : fmt::format("{} are", confirmed), not_confirmed,
-      all - confirmed - not_confirmed - untested,
+      confirmed == 0   ? "none is"
+      : confirmed == 1 ? "one is"
+                       : fmt::format("{} are", confirmed),
+      not_confirmed, all - confirmed - not_confirmed - untested,
       untested == 0 ? std::string() : fmt::format("; {} could not be tested here", untested)));
 }
 
