@@ -207,7 +207,7 @@ std::vector<Card::Bar> bars_of(const Contest& contest) {
   return bars;
 }
 
-// A number only where all verdicts agree; else how many say so.
+// A number, the geometric mean, only where all verdicts agree; else how many say so.
 std::optional<Card> contest_card(const TextInput& text, const Contest& contest) {
   const Sentence sentence = contest_sentence(text, contest);
   if (!sentence) return std::nullopt;
@@ -215,7 +215,8 @@ std::optional<Card> contest_card(const TextInput& text, const Contest& contest) 
                     faster = with(contest.ratios, Verdict::faster).size();
   std::vector<double> values;
   for (const Ratio& ratio : contest.ratios) values.push_back(ratio.speedup);
-  return Card{.number = faster == all ? number_text(geometric_mean(values).value, 2) + "×"
+  return Card{.number = faster == all ? number_text(geometric_mean(values).value, 2) +
+                                            (all > 1 ? "× on average" : "×")
                                       : fmt::format("{} of {} faster", faster, all),
               .pieces = sentence->pieces(),
               .bars = bars_of(contest),
