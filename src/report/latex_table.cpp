@@ -108,7 +108,11 @@ Layout laid_out(const Table& table, const std::vector<std::size_t>& columns, Pre
     widths[i] = std::min(layout.widths[i],
                          std::max(least, room * (layout.widths[i] + kGap) / wrapped - kGap));
   }
+  std::string last;
   for (const std::vector<Cell>& row : table.rows) {
+    std::string group = group_text(table, row);
+    layout.lines += group != last ? 1 : 0;
+    last = std::move(group);
     std::size_t most = 1;
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const std::size_t two = pressed == Pressed::intervals && row[columns[i]].low ? 2 : 1;

@@ -117,8 +117,7 @@ class Repeats {
 }  // namespace
 
 Document make_document(const Data& data, const DocumentOptions& options) {
-  const SectionInput input{
-      .data = data, .ratios = data.ratios(), .studies = chosen_studies(data, options)};
+  const SectionInput input{.data = data, .studies = chosen_studies(data, options)};
   Document document;
   document.title = options.title.empty() ? title_of(input.studies) : options.title;
   document.subtitle = subtitle_of(data);

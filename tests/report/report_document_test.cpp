@@ -461,12 +461,19 @@ TEST_F(ReportDocument, CommandsAreShownWithoutWhatStudiesAdd) {
   testing::write_report_machines(*store_);
   ReportRun run;
   run.part = "";
-  run.change = [](RunRecord& record) {
-    record.arguments = "/opt/bin/ridgeline bench mlp --study-item 0123-abc --batch 64";
-  };
-  testing::write_report_bench(*store_, run);
+  for (const char* end : {"", " speed/mlp", " speed/mlp --batch 64", " 'a b' --batch 64"}) {
+    run.change = [&](RunRecord& record) {
+      record.arguments = std::string("/opt/bin/ridgeline bench mlp") +
+                         (*end ? " --study-item 0123-abc" : "") + end;
+    };
+    testing::write_report_bench(*store_, run);
+  }
   const Document made = document();
-  EXPECT_EQ(table_named(made, "runs")->rows[0][2].text, "ridgeline bench mlp --batch 64");
+  const Table& runs = *table_named(made, "runs");
+  EXPECT_EQ(runs.rows[0][2].text, "ridgeline bench mlp");
+  EXPECT_EQ(runs.rows[1][2].text, "ridgeline bench mlp");
+  EXPECT_EQ(runs.rows[2][2].text, "ridgeline bench mlp --batch 64");
+  EXPECT_EQ(runs.rows[3][2].text, "ridgeline bench mlp --batch 64");
 }
 
 // Text, table and figure of the same thing show the same number.

@@ -70,8 +70,7 @@ class ReportText : public ::testing::Test {
   };
   Verdict answer(const study::Hypothesis& hypothesis) {
     const Data data(*store_);
-    Ratios ratios(data);
-    const Judgement judgement = judge(data, ratios, data.studies().front(), hypothesis);
+    const Judgement judgement = judge(data, data.studies().front(), hypothesis);
     Verdict verdict{judgement.verdict, {}, {}};
     for (const Piece& piece : judgement.pieces) {
       verdict.text += piece.text;
@@ -95,11 +94,10 @@ class ReportText : public ::testing::Test {
 
   std::string analysis(std::vector<Sentence> (*tell)(const TextInput&)) {
     const Data data(*store_);
-    Ratios ratios(data);
     std::vector<const RunView*> runs;
     for (const RunView& run : data.runs()) runs.push_back(&run);
     std::string text;
-    for (const Sentence& sentence : tell(text_input(data, ratios, runs))) {
+    for (const Sentence& sentence : tell(text_input(data, runs))) {
       if (sentence) text += sentence->text() + "\n";
     }
     return text;

@@ -122,8 +122,7 @@ std::string axis_value(const std::string& axis, double value) {
   return words + " " + plain_text(value);
 }
 
-Judgement judge(const Data& data, Ratios& ratios, const StudyView& study,
-                const study::Hypothesis& hypothesis) {
+Judgement judge(const Data& data, const StudyView& study, const study::Hypothesis& hypothesis) {
   const auto test = std::ranges::find(kTests, hypothesis.test, &Test::name);
   ensure(test != kTests.end(), "there is no test '{}', which hypothesis '{}' asks for",
          hypothesis.test, hypothesis.id);
@@ -144,7 +143,6 @@ Judgement judge(const Data& data, Ratios& ratios, const StudyView& study,
   Wording wording(runs);
   Answer answer = runs.empty() ? not_measured("none of its runs was made")
                                : test->answer({.data = data,
-                                               .ratios = ratios,
                                                .hypothesis = hypothesis,
                                                .runs = std::move(runs),
                                                .wording = std::move(wording)});

@@ -61,7 +61,7 @@ std::vector<SpeedupLine> speedup_lines(const JudgeInput& input, Choice choice) {
       for (const auto& [than_place, slow] : than) {
         const bool elsewhere = of_place.machine != than_place.machine;
         if (elsewhere && of_place.device == than_place.device) continue;
-        const auto ratio = input.ratios.of(*fast, *slow);
+        const auto ratio = input.data.ratios().of(*fast, *slow);
         if (!ratio) continue;
         const Work& work = fast->run.work;
         SpeedupLine& line = lines[{of_place, than_place, work.kind, work.precision}];

@@ -11,7 +11,6 @@ namespace ridgeline::report {
 
 struct JudgeInput {
   const Data& data;
-  Ratios& ratios;
   const study::Hypothesis& hypothesis;
   Runs runs;  // of its parts, the newest of each place and work
   Wording wording;

@@ -5,13 +5,12 @@
 
 namespace ridgeline::report {
 
-TextInput text_input(const Data& data, Ratios& ratios, const Runs& runs) {
+TextInput text_input(const Data& data, const Runs& runs) {
   Runs newest = newest_of(runs);
   Runs timed = newest;
   std::erase_if(timed, [](const RunView* run) { return run->run.command == "profile"; });
   Wording wording(newest);
   return {.data = data,
-          .ratios = ratios,
           .runs = std::move(newest),
           .timed = std::move(timed),
           .wording = std::move(wording)};
@@ -21,8 +20,8 @@ std::string run_words(const TextInput& input, const RunView& run) {
   return fmt::format("{} on {}", input.wording.run(run), place_text(input.data, place_of(run)));
 }
 
-std::vector<Told> analysis_of(const Data& data, Ratios& ratios, const Runs& runs) {
-  const TextInput input = text_input(data, ratios, runs);
+std::vector<Told> analysis_of(const Data& data, const Runs& runs) {
+  const TextInput input = text_input(data, runs);
   std::vector<Told> all;
   const auto add = [&](const char* name, std::vector<Sentence> sentences) {
     std::erase_if(sentences, [](const Sentence& sentence) { return !sentence; });

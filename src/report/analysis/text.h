@@ -12,13 +12,12 @@ namespace ridgeline::report {
 
 struct TextInput {
   const Data& data;
-  Ratios& ratios;
   Runs runs;  // the newest of each place and work
   // The same without profiles, whose iterations are few and disturbed by being watched.
   Runs timed;
   Wording wording;
 };
-[[nodiscard]] TextInput text_input(const Data& data, Ratios& ratios, const Runs& runs);
+[[nodiscard]] TextInput text_input(const Data& data, const Runs& runs);
 
 // "resnet18 (batch 64) with native on desk"
 [[nodiscard]] std::string run_words(const TextInput& input, const RunView& run);
@@ -61,6 +60,6 @@ struct Told {
   Sentence first;
   Paragraph paragraph;
 };
-[[nodiscard]] std::vector<Told> analysis_of(const Data& data, Ratios& ratios, const Runs& runs);
+[[nodiscard]] std::vector<Told> analysis_of(const Data& data, const Runs& runs);
 
 }  // namespace ridgeline::report

@@ -93,7 +93,8 @@ std::vector<Contest> device_contests(const TextInput& input) {
         if (!(a < b)) continue;
         const RunView *best_a = fastest_of(runs_a), *best_b = fastest_of(runs_b);
         if (best_a == nullptr || best_b == nullptr) continue;
-        if (const auto ratio = input.ratios.of(*best_a, *best_b)) pairs[{a, b}].push_back(*ratio);
+        if (const auto ratio = input.data.ratios().of(*best_a, *best_b))
+          pairs[{a, b}].push_back(*ratio);
       }
     }
   }
@@ -124,7 +125,7 @@ std::vector<Contest> peer_contests(const TextInput& input) {
       }
       const RunView *best = fastest_of(own), *peer = fastest_of(others);
       if (best == nullptr || peer == nullptr) continue;
-      const auto ratio = input.ratios.of(*best, *peer);
+      const auto ratio = input.data.ratios().of(*best, *peer);
       if (!ratio) continue;
       contest.ratios.push_back(*ratio);
       for (const RunView* run : others) peers.insert(run->run.executor.backend);
@@ -234,7 +235,7 @@ std::vector<Contest> executor_contests(const TextInput& input, const Place& plac
         alike, [&](const RunView* run) { return input.wording.executor(*run) == leader; });
     if (own == alike.end()) continue;
     for (const RunView* run : alike) {
-      const auto ratio = run == *own ? std::nullopt : input.ratios.of(**own, *run);
+      const auto ratio = run == *own ? std::nullopt : input.data.ratios().of(**own, *run);
       if (!ratio) continue;
       const std::string name = input.wording.executor(*run);
       Contest& contest = others[name];

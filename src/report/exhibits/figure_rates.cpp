@@ -25,7 +25,7 @@ Point point_of(double x, const Estimate& rate) {
 // Ridgeline against the peers, else device against device, else executor against executor: by the
 // verdicts on their pairs. Empty: nothing is decided.
 std::string contest_reading(const ExhibitInput& input, const Runs& runs) {
-  const TextInput text = text_input(input.data, input.data.ratios(), runs);
+  const TextInput text = text_input(input.data, runs);
   for (std::vector<Contest> contests : {peer_contests(text), device_contests(text)}) {
     std::ranges::stable_sort(contests, std::greater{},
                              [](const Contest& contest) { return contest.ratios.size(); });

@@ -217,7 +217,7 @@ Section comparisons_section(const SectionInput& input) {
   cut_pairs(pairs);
   std::vector<Ratio> ratios;
   for (const auto& [fast, slow] : pairs) {
-    if (const auto ratio = input.ratios.of(*fast, *slow)) ratios.push_back(*ratio);
+    if (const auto ratio = input.data.ratios().of(*fast, *slow)) ratios.push_back(*ratio);
   }
   if (ratios.empty()) return section;
   if (const auto text = paragraph_of({tally_sentence(ratios)})) section.blocks.emplace_back(*text);

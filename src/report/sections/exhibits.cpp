@@ -121,7 +121,7 @@ void add_results(Section& section, const SectionInput& input, const std::vector<
     results.blocks.erase(place);
   }
   Section analysis = folded(section.id + "-analysis", "Analysis");
-  for (Told& told : analysis_of(input.data, input.ratios, runs)) {
+  for (Told& told : analysis_of(input.data, runs)) {
     if (sentences.size() < kSentences) sentences.push_back(told.first);
     analysis.blocks.emplace_back(std::move(told.paragraph));
   }

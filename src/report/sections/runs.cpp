@@ -54,7 +54,11 @@ std::string command_line(std::string text) {
   constexpr std::string_view kItem = " --study-item ";
   const std::size_t item = text.find(kItem);
   if (item == std::string::npos) return text;
-  return text.erase(item, text.find(' ', item + kItem.size()) - item);
+  // The study's number and the item's name, which may have spaces in quotes.
+  const std::size_t name = std::min(text.find(' ', item + kItem.size()), text.size() - 1) + 1;
+  const bool quoted = text.compare(name, 1, "'") == 0;
+  const std::size_t end = text.find(quoted ? '\'' : ' ', name + (quoted ? 1 : 0));
+  return text.erase(item, end == std::string::npos ? end : end + (quoted ? 1 : 0) - item);
 }
 
 // Without the fraction of the second.

@@ -17,7 +17,6 @@ namespace ridgeline::report {
 
 struct SectionInput {
   const Data& data;
-  Ratios& ratios;
   std::vector<const StudyView*> studies;  // that are shown
 };
 

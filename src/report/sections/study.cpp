@@ -150,7 +150,7 @@ Section study_section(const SectionInput& input, const StudyView& study) {
   Section tested = folded(section.id + "-hypotheses", "Hypotheses");
   std::vector<Judgement> judgements;
   for (const study::Hypothesis& hypothesis : definition.hypotheses) {
-    judgements.push_back(judge(input.data, input.ratios, study, hypothesis));
+    judgements.push_back(judge(input.data, study, hypothesis));
     tested.blocks.emplace_back(judgements.back());
   }
   if (const auto text = paragraph_of({answer_of(judgements)})) section.blocks.emplace_back(*text);

@@ -52,8 +52,10 @@ Sentence hypotheses_sentence(const std::vector<Section>& rest) {
   return Prose().say(fmt::format(
       "Of {}, {} confirmed, {} not confirmed and {} undecided{}.",
       count_words(all, "hypothesis", "hypotheses"),
-      confirmed == 1 ? "one is" : fmt::format("{} are", confirmed), not_confirmed,
-      all - confirmed - not_confirmed - untested,
+      confirmed == 0   ? "none is"
+      : confirmed == 1 ? "one is"
+                       : fmt::format("{} are", confirmed),
+      not_confirmed, all - confirmed - not_confirmed - untested,
       untested == 0 ? std::string() : fmt::format("; {} could not be tested here", untested)));
 }
 
@@ -153,7 +155,7 @@ Figure lead_figure(const SectionInput& input, const TextInput& text,
   for (const Lead& lead : leads) {
     for (const auto& [place, best] : lead) {
       if (best.own != nullptr && best.peer != nullptr) {
-        if (const auto ratio = input.ratios.of(*best.own, *best.peer)) {
+        if (const auto ratio = input.data.ratios().of(*best.own, *best.peer)) {
           against_peers.ratios.push_back(*ratio);
         }
       }
@@ -186,10 +188,10 @@ Figure lead_figure(const SectionInput& input, const TextInput& text,
   return figure;
 }
 
-// "2.8×"; what the verdict on the pair leaves open is said.
+// "2.8×", "1.3× slower"; only what the verdict on the pair allows.
 std::string ratio_text(const Ratio& ratio) {
-  const std::string text = number_text(ratio.speedup, 2) + "×";
-  return ratio.verdict == Verdict::undecided ? text + ", undecided" : text;
+  if (ratio.verdict == Verdict::undecided) return "undecided";
+  return number_text(above_one(ratio).speedup, 2) + (ratio.speedup < 1.0 ? "× slower" : "×");
 }
 
 // Of each network one kind of work.
@@ -205,7 +207,7 @@ std::vector<Card::Bar> bars_of(const Contest& contest) {
   return bars;
 }
 
-// A number only where all verdicts agree; else how many say so.
+// A number, the geometric mean, only where all verdicts agree; else how many say so.
 std::optional<Card> contest_card(const TextInput& text, const Contest& contest) {
   const Sentence sentence = contest_sentence(text, contest);
   if (!sentence) return std::nullopt;
@@ -213,7 +215,8 @@ std::optional<Card> contest_card(const TextInput& text, const Contest& contest) 
                     faster = with(contest.ratios, Verdict::faster).size();
   std::vector<double> values;
   for (const Ratio& ratio : contest.ratios) values.push_back(ratio.speedup);
-  return Card{.number = faster == all ? number_text(geometric_mean(values).value, 2) + "×"
+  return Card{.number = faster == all ? number_text(geometric_mean(values).value, 2) +
+                                            (all > 1 ? "× on average" : "×")
                                       : fmt::format("{} of {} faster", faster, all),
               .pieces = sentence->pieces(),
               .bars = bars_of(contest),
@@ -249,8 +252,11 @@ std::optional<Card> batch_card(const TextInput& text, const std::string& target)
   if (sentences.empty() || !sentences.front()) return std::nullopt;
   const Runs sweep = batch_sweeps(text).front();
   const Estimate gain = ratio_of(*sweep.back()->rate, *sweep.front()->rate);
-  Card card{.number = is_above_one(gain, doubts_of(sweep))
+  const std::string doubts = doubts_of(sweep);
+  Card card{.number = is_above_one(gain, doubts)
                           ? number_text(gain.value, 2) + "× by larger batches"
+                      : is_below_one(gain, doubts)
+                          ? number_text(1.0 / gain.value, 2) + "× slower at the largest batch"
                           : "No gain is shown",
             .pieces = sentences.front()->pieces(),
             .target = target};
@@ -333,7 +339,7 @@ Section summary_section(const SectionInput& input, const std::vector<Section>& r
         Paragraph{{{.text = "The store holds no complete runs: there is nothing to report yet."}}});
     return section;
   }
-  const TextInput text = text_input(input.data, input.ratios, runs);
+  const TextInput text = text_input(input.data, runs);
   const auto most_work = [](std::vector<Contest> contests) {
     std::ranges::stable_sort(contests, std::greater{},
                              [](const Contest& each) { return each.ratios.size(); });
