@@ -116,9 +116,10 @@ TEST_F(SlowPhotographs, CatsAndDogsAreToldApartAfterFourEpochsOfANewHead) {
   EXPECT_GE(document.at("final_test_accuracy").get<double>(), 0.9);
 }
 
-// The test accuracies in percent that the README shows below a command.
-std::vector<double> readme_accuracies(const std::string& command) {
-  const std::string text = read_text(fs::path(RIDGELINE_SOURCE_DIR) / "README.md");
+// The test accuracies in percent that the documentation shows below a command.
+std::vector<double> documented_accuracies(const std::string& command) {
+  const std::string text =
+      read_text(fs::path(RIDGELINE_SOURCE_DIR) / "docs/weights-and-checkpoints.md");
   const std::size_t begin = text.find("\n    $ ./run " + command);
   EXPECT_NE(begin, text.npos);
   std::istringstream lines(text.substr(begin, text.find("final test accuracy", begin) - begin));
@@ -130,7 +131,7 @@ std::vector<double> readme_accuracies(const std::string& command) {
   return shown;
 }
 
-TEST_F(SlowPhotographs, TheReadmeShowsWhatItsCommandPrints) {
+TEST_F(SlowPhotographs, TheDocumentationShowsWhatItsCommandPrints) {
   const fs::path weights = data_ / "squeezenet1_1" / "squeezenet1_1-imagenet.safetensors";
   if (!fs::exists(weights) || !unpack("cats-dogs-mini.tar")) {
     GTEST_SKIP() << "no cats-dogs-mini.tar or weights; set RIDGELINE_TEST_DATA";
@@ -140,7 +141,7 @@ TEST_F(SlowPhotographs, TheReadmeShowsWhatItsCommandPrints) {
   const std::string command =
       "train squeezenet1_1 --data photos --weights squeezenet1_1.safetensors --freeze ";
   const std::string rest = " --optimizer adam --epochs 4";
-  const std::vector<double> shown = readme_accuracies(command + "'features.*'" + rest);
+  const std::vector<double> shown = documented_accuracies(command + "'features.*'" + rest);
   const nlohmann::json epochs = run(command + "features.*" + rest + " --json").at("epochs");
   ASSERT_EQ(epochs.size(), shown.size());
   for (std::size_t i = 0; i < shown.size(); ++i) {
