@@ -37,21 +37,27 @@ const Backend* find_backend(std::string_view name) {
 
 namespace {
 
-const Backend& default_of(std::string_view kind) {
+// Null for a kind of device that there is not.
+const Backend* default_of(std::string_view kind) {
   for (const Backend* backend : all_backends()) {
-    if (backend->device == kind && backend->by_default != Backend::Default::no) return *backend;
+    if (backend->device == kind && backend->by_default != Backend::Default::no) return backend;
   }
-  fail("no backend computes on {} by default", kind);
+  return nullptr;
 }
 
 }  // namespace
 
 std::string_view default_backend(std::string_view kind) {
-  const Backend& backend = default_of(kind);
-  return backend.by_default == Backend::Default::alone ? backend.name : kAuto;
+  const Backend* backend = default_of(kind);
+  const bool alone = backend != nullptr && backend->by_default == Backend::Default::alone;
+  return alone ? backend->name : kAuto;
 }
 
-std::string_view own_backend(std::string_view kind) { return default_of(kind).name; }
+std::string_view own_backend(std::string_view kind) {
+  const Backend* backend = default_of(kind);
+  ensure(backend != nullptr, "no backend computes on {}", kind);
+  return backend->name;
+}
 
 bool measures(std::string_view name) {
   const Backend* backend = find_backend(name);

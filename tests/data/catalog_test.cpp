@@ -57,7 +57,7 @@ TEST_F(CatalogTest, FolderWithoutATestPart) {
   write_folder("d", "-", false);
   fs::remove(folder_ / "d" / "t10k-images-idx3-ubyte");
   expect_contains(refusal([&] { (void)load_dataset((folder_ / "d").string()); }),
-                  {"no images of the test part", "t10k-images-idx3-ubyte"});
+                  {"no images for the test part", "t10k-images-idx3-ubyte"});
   fs::remove(folder_ / "d" / "t10k-labels-idx1-ubyte");
   const Split split = load_dataset((folder_ / "d/").string());
   EXPECT_TRUE(split.test.empty());
