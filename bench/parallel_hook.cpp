@@ -1,4 +1,4 @@
-// What does the place for an observer in parallel() cost when nobody watches? Regions with an empty
+// What does the place for an observer in parallel() cost without an observer? Regions with an empty
 // body, through parallel() and by OpenMP alone, in turns.
 //
 //   parallel_hook                       nanoseconds a region, with 1 thread and with all

@@ -5,12 +5,12 @@ build_packages=(
   g++ cmake ninja-build ccache
   libdnnl-dev libhwy-dev libcli11-dev libfmt-dev nlohmann-json3-dev
   zlib1g-dev libjpeg62-turbo-dev libpng-dev libcurl4-openssl-dev libssl-dev libarchive-dev
-  libsqlite3-dev libtomlplusplus-dev
+  libsqlite3-dev libtomlplusplus-dev libonnx-dev libprotobuf-dev
   librsvg2-bin dataset-fashion-mnist
 )
 test_packages=(
   libgtest-dev libbenchmark-dev clang-format
-  python3 python3-torch python3-torchvision python3-numpy libopenblas0-pthread
+  python3 python3-torch python3-torchvision python3-onnx python3-numpy libopenblas0-pthread
   tar xz-utils chromium chromium-driver python3-selenium
 )
 
@@ -29,7 +29,7 @@ missing_packages() {
   done
 }
 
-# Where Debian's tools are absent nobody can be asked about packages, so the commands decide.
+# Without Debian's tools there is no list of packages, so the commands decide.
 require_commands() {
   local name
   for name in g++ cmake ninja; do

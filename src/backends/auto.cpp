@@ -285,7 +285,7 @@ Preference choose(const Graph& graph, const PlanOptions& options, const PlanRequ
   if (names.empty()) names = load_choice(request.cache, key);
   const std::string structure = structure_of(graph);
   const bool similar = request.by_structure && request.by_structure->contains(structure);
-  // Borrowed for this call alone: nobody measured it for these shapes.
+  // Borrowed for this call alone: it was not measured for these shapes.
   if (names.size() != graph.nodes().size() && similar) names = request.by_structure->at(structure);
   Preference preference;
   if (names.size() == graph.nodes().size()) {

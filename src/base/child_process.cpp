@@ -61,8 +61,10 @@ struct Start {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start.dies_with) _exit(126);
   }
-  // Ctrl-C reaches the parent alone, which passes it on once.
+  // Ctrl-C reaches the parent alone, which passes it on once. A shell that starts the parent in the
+  // background makes it ignore SIGINT, and all its children with it: they must not.
   setpgid(0, 0);
+  signal(SIGINT, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

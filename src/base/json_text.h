@@ -26,6 +26,9 @@ template <typename Value>
 [[nodiscard]] nlohmann::ordered_json or_null(const std::optional<Value>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
+[[nodiscard]] inline nlohmann::ordered_json ms_json(const std::optional<double>& seconds) {
+  return seconds ? nlohmann::ordered_json(*seconds * 1e3) : nlohmann::ordered_json(nullptr);
+}
 // The same where an empty text means that nothing is known.
 [[nodiscard]] inline nlohmann::ordered_json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);

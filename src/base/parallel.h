@@ -28,7 +28,7 @@ class ParallelObserver {
   virtual void end(int thread) noexcept = 0;
 };
 
-// Who watches the regions that this thread starts; normally nobody. Other threads start regions of
+// Who watches the regions that this thread starts; normally none. Other threads start regions of
 // their own, and theirs are not watched with ours.
 inline constinit thread_local ParallelObserver* parallel_observer = nullptr;
 

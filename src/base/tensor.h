@@ -26,7 +26,7 @@ using Strides = std::array<std::int64_t, Shape::kMaxRank>;
 
 [[nodiscard]] Strides dense_strides(const Shape& shape, LayoutKind layout);
 
-// A value at its place, as a kernel sees it. `data` is null for an output that nobody reads: the
+// A value at its place, as a kernel sees it. `data` is null for an output that is not read: the
 // kernel then leaves it out.
 struct Tensor {
   std::byte* data = nullptr;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "base/error.h"
@@ -43,6 +44,14 @@ std::string read_text(const std::filesystem::path& path) {
     if (count == 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(count));
   }
+}
+
+std::string first_line(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line;
 }
 
 void write_text(const std::filesystem::path& path, std::string_view text) {

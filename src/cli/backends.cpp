@@ -20,8 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::vector<std::string> kColumns = {"name",    "kind",    "device",       "available",
-                                           "version", "kernels", "completed by", "reason"};
+const std::vector<std::string> kBackendColumns = {"name",    "kind",    "device",       "available",
+                                                  "version", "kernels", "completed by", "reason"};
 
 struct BackendsOptions {
   bool json = false, start_peers = false;
@@ -74,7 +74,7 @@ std::string versions_text(const PeerAvailability& peer) {
 
 int run_backends(const BackendsOptions& options) {
   Json backends = Json::array(), peers = Json::array();
-  TextTable table(kColumns, "lllllrll");
+  TextTable table(kBackendColumns, "lllllrll");
   table.important({"name", "kind", "device", "available", "reason", "version"});
   for (const Backend* backend : all_backends()) {
     const std::string reason = backend->unavailable();
@@ -130,7 +130,7 @@ void add_backends(Parser& program, Action& action) {
   Parser* command = program.add_subcommand(
       "backends", "List the backends and peers, and why some are not available");
   add_json_option(*command, options->json);
-  add_table_options(*command, kColumns);
+  add_table_options(*command, kBackendColumns);
   command->add_flag("--start-peers", options->start_peers,
                     "Start each peer to see whether it works; takes seconds");
   command->examples({"ridgeline backends", "ridgeline backends --start-peers"});

@@ -98,7 +98,7 @@ void add_bench(Parser& program, Action& action) {
   for (const Backend* backend : all_backends()) executors.emplace_back(backend->name);
   for (const PeerInfo& peer : known_peers()) executors.emplace_back(peer.name);
   add_model_option(*command, axes.models, "MODEL,--model LIST",
-                   "Models to measure; 'ridgeline models' lists them");
+                   "Models to measure: names that 'ridgeline models' lists, or .onnx files");
   add_backend_option(*command, axes.backends, "--backend LIST",
                      "Backends and peers to measure, such as native,onednn,torch-cpu; 'ridgeline "
                      "backends' lists them. auto@cuda:0 runs one on another device [default: "

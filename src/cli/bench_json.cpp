@@ -13,10 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ms_json(const std::optional<double>& seconds) {
-  return seconds ? Json(*seconds * 1e3) : Json(nullptr);
-}
-
 // Bytes and FLOPs are whole numbers.
 Json whole_json(const std::optional<double>& number) {
   return number ? Json(static_cast<std::int64_t>(*number)) : Json(nullptr);

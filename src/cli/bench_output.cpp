@@ -16,7 +16,7 @@
 namespace ridgeline::cli {
 namespace {
 
-std::string ms(double seconds) {
+std::string four_digits(double seconds) {
   // Four digits that mean something, whatever the size.
   const double value = seconds * 1e3;
   const int decimals = value >= 1000.0 ? 0 : value >= 100.0 ? 1 : value >= 10.0 ? 2 : 3;
@@ -46,15 +46,15 @@ std::string row_name(const Measured& measured) {
 }
 
 // A column of what was measured; one that is not shown always is shown where rows differ in it.
-struct Column {
+struct BenchColumn {
   std::string title;
   char alignment;
   std::string (*cell)(const Subject& subject);
   bool always;
 };
 
-const std::vector<Column>& subject_columns() {
-  static const std::vector<Column> columns = {
+const std::vector<BenchColumn>& subject_columns() {
+  static const std::vector<BenchColumn> columns = {
       {"model", 'l', [](const Subject& of) { return of.work.model; }, true},
       {"settings", 'l', [](const Subject& of) { return settings_text(of.work); }, false},
       {"image", 'l', [](const Subject& of) { return of.work.image.text(); }, true},
@@ -74,14 +74,14 @@ const std::vector<Column>& subject_columns() {
   return columns;
 }
 
-struct Row {
+struct BenchRow {
   const Measured* measured;
   MeasuredSummary summary;
 };
 
 // How much faster than the first of the same work.
-std::string versus_first(const std::vector<Row>& rows, const Row& row) {
-  for (const Row& first : rows) {
+std::string versus_first(const std::vector<BenchRow>& rows, const BenchRow& row) {
+  for (const BenchRow& first : rows) {
     if (first.measured->subject.work != row.measured->subject.work) continue;
     if (&first == &row) return "1";
     return fmt::format("{:.2f}x",
@@ -100,24 +100,26 @@ std::string finding_names(const std::vector<Finding>& findings) {
   return names.empty() ? "-" : joined(names, ", ");
 }
 
-std::string table_text(const std::vector<Row>& rows) {
+std::string table_text(const std::vector<BenchRow>& rows) {
   std::vector<std::string> header;
   std::string alignment;
-  std::vector<const Column*> columns;
-  for (const Column& column : subject_columns()) {
+  std::vector<const BenchColumn*> columns;
+  for (const BenchColumn& column : subject_columns()) {
     std::set<std::string> values;
-    for (const Row& row : rows) values.insert(column.cell(row.measured->subject));
+    for (const BenchRow& row : rows) values.insert(column.cell(row.measured->subject));
     if (!column.always && values.size() < 2) continue;
     columns.push_back(&column);
     header.push_back(column.title);
     alignment += column.alignment;
   }
   const auto any = [&](auto condition) { return std::any_of(rows.begin(), rows.end(), condition); };
-  const bool queued = any([](const Row& row) { return row.summary.queued.has_value(); });
-  const bool loaded = any([](const Row& row) { return row.summary.data_wait_seconds.has_value(); });
+  const bool queued = any([](const BenchRow& row) { return row.summary.queued.has_value(); });
+  const bool loaded =
+      any([](const BenchRow& row) { return row.summary.data_wait_seconds.has_value(); });
   const bool inference =
-      any([](const Row& row) { return row.measured->subject.work.kind == "inference"; });
-  const bool split = any([](const Row& row) { return row.summary.forward_seconds.has_value(); });
+      any([](const BenchRow& row) { return row.measured->subject.work.kind == "inference"; });
+  const bool split =
+      any([](const BenchRow& row) { return row.summary.forward_seconds.has_value(); });
   const auto column = [&](const char* title, char align) {
     header.emplace_back(title);
     alignment += align;
@@ -137,15 +139,15 @@ std::string table_text(const std::vector<Row>& rows) {
   column("findings", 'l');
 
   const auto optional_ms = [](const std::optional<double>& seconds) {
-    return seconds ? ms(*seconds) : std::string("n/a");
+    return seconds ? four_digits(*seconds) : std::string("n/a");
   };
   TextTable table(header, alignment);
   // What every row has in common says little.
   std::vector<std::string> order = {"backend", "median ms", "95% interval", "samples/s",
                                     "vs first"};
-  for (const Column* each : columns) {
+  for (const BenchColumn* each : columns) {
     std::set<std::string> values;
-    for (const Row& row : rows) values.insert(each->cell(row.measured->subject));
+    for (const BenchRow& row : rows) values.insert(each->cell(row.measured->subject));
     if (values.size() > 1) order.insert(order.begin(), each->title);
   }
   for (const char* title : {"model", "batch", "findings", "memory", "queued ms", "image",
@@ -153,17 +155,19 @@ std::string table_text(const std::vector<Row>& rows) {
     order.emplace_back(title);
   }
   table.important(order);
-  for (const Row& row : rows) {
+  for (const BenchRow& row : rows) {
     const MeasuredSummary& summary = row.summary;
     std::vector<std::string> cells;
-    for (const Column* subject : columns) cells.push_back(subject->cell(row.measured->subject));
-    cells.push_back(ms(summary.interval.median));
-    cells.push_back(fmt::format("{} to {}", ms(summary.interval.low), ms(summary.interval.high)));
+    for (const BenchColumn* subject : columns)
+      cells.push_back(subject->cell(row.measured->subject));
+    cells.push_back(four_digits(summary.interval.median));
+    cells.push_back(fmt::format("{} to {}", four_digits(summary.interval.low),
+                                four_digits(summary.interval.high)));
     if (inference) {
-      cells.push_back(ms(summary.p90));
-      cells.push_back(ms(summary.p99));
+      cells.push_back(four_digits(summary.p90));
+      cells.push_back(four_digits(summary.p99));
     }
-    if (queued) cells.push_back(summary.queued ? ms(summary.queued->median) : "-");
+    if (queued) cells.push_back(summary.queued ? four_digits(summary.queued->median) : "-");
     cells.push_back(rate_text(summary.samples_per_second));
     cells.push_back(versus_first(rows, row));
     std::optional<double> flops = number_of(*row.measured, "training_flops");
@@ -176,7 +180,7 @@ std::string table_text(const std::vector<Row>& rows) {
     }
     if (split) {
       cells.push_back(summary.forward_seconds
-                          ? fmt::format("{}/{}/{}", ms(*summary.forward_seconds),
+                          ? fmt::format("{}/{}/{}", four_digits(*summary.forward_seconds),
                                         optional_ms(summary.backward_seconds),
                                         optional_ms(summary.optimizer_seconds))
                           : "n/a");
@@ -192,12 +196,12 @@ std::string table_text(const std::vector<Row>& rows) {
   return shown_main(table);
 }
 
-std::string before_text(const std::vector<Row>& rows) {
+std::string before_text(const std::vector<BenchRow>& rows) {
   TextTable table({"before measuring", "setup", "autotune", "first iteration", "warm-up",
                    "warm-up ended", "measuring ended"},
                   "lrrrrll");
   table.important({"before measuring", "warm-up", "measuring ended", "setup"});
-  for (const Row& row : rows) {
+  for (const BenchRow& row : rows) {
     const Preparation& preparation = row.measured->preparation;
     table.add_row(
         {row_name(*row.measured), duration_text(preparation.setup_seconds),
@@ -221,9 +225,9 @@ std::string per_step_text(const Measured& measured) {
          steps_table(measured.ending.details.steps, total);
 }
 
-std::string findings_text(const std::vector<Row>& rows) {
+std::string findings_text(const std::vector<BenchRow>& rows) {
   std::string text;
-  for (const Row& row : rows) {
+  for (const BenchRow& row : rows) {
     for (const Finding& finding : findings_of(*row.measured, row.summary)) {
       text += fmt::format("{}: {}: {}: {}\n", finding.severity, row_name(*row.measured),
                           finding.name, finding.evidence);
@@ -245,9 +249,9 @@ std::string unowned_text(const Measured& measured) {
                      row_name(measured), bytes_text(*rest), bytes_text(*total), 100.0 * share);
 }
 
-std::string notes_text(const BenchReport& report, const std::vector<Row>& rows) {
+std::string notes_text(const BenchReport& report, const std::vector<BenchRow>& rows) {
   std::string text;
-  for (const Row& row : rows) {
+  for (const BenchRow& row : rows) {
     text += unowned_text(*row.measured);
     const std::string providers = note_of(*row.measured, "providers");
     // One backend alone has all of it.
@@ -297,7 +301,7 @@ std::string left_out_text(const BenchReport& report) {
   return text;
 }
 
-std::string header_text(const std::vector<Row>& rows, const BenchReport& report) {
+std::string bench_header(const std::vector<BenchRow>& rows, const BenchReport& report) {
   const Work& work = rows[0].measured->subject.work;
   const Executor& executor = rows[0].measured->subject.executor;
   std::string text = work.kind == "inference" ? "inference, batch norms folded" : "training steps";
@@ -317,7 +321,7 @@ std::string executor_text(const Executor& executor) {
 
 std::vector<std::string> bench_columns() {
   std::vector<std::string> titles;
-  for (const Column& column : subject_columns()) titles.push_back(column.title);
+  for (const BenchColumn& column : subject_columns()) titles.push_back(column.title);
   for (const char* title :
        {"median ms", "95% interval", "p90", "p99", "queued ms", "samples/s", "vs first", "GFLOP/s",
         "data wait", "upload", "fwd/bwd/opt ms", "memory", "J/sample", "samples", "findings"}) {
@@ -344,20 +348,20 @@ std::vector<Finding> findings_of(const Measured& measured, const MeasuredSummary
 }
 
 std::string bench_text(const BenchReport& report, bool per_step) {
-  std::vector<Row> rows;
+  std::vector<BenchRow> rows;
   for (const Measured& measured : report.results) {
     if (has_samples(measured)) rows.push_back({&measured, summarise(measured)});
   }
   std::string text;
   if (!rows.empty()) {
-    text = fitted(header_text(rows, report)) + table_text(rows) + '\n' + before_text(rows);
+    text = fitted(bench_header(rows, report)) + table_text(rows) + '\n' + before_text(rows);
   }
   for (const std::string& part :
        {findings_text(rows), notes_text(report, rows), left_out_text(report)}) {
     if (!part.empty()) text += '\n' + fitted(part);
   }
   if (per_step) {
-    for (const Row& row : rows) {
+    for (const BenchRow& row : rows) {
       if (!row.measured->ending.details.steps.empty()) text += per_step_text(*row.measured);
     }
   }

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string percent(double ratio) { return fmt::format("{:+.2f}%", 100.0 * (ratio - 1.0)); }
+std::string change_percent(double ratio) { return fmt::format("{:+.2f}%", 100.0 * (ratio - 1.0)); }
 
 // "0.8184"; with few samples an end of the interval may be of any size.
 std::string ratio_text(double ratio) {
@@ -78,7 +78,7 @@ std::string verdict_text(const PairVerdict& pair) {
                              : verdict == Verdict::same
                                  ? "A and B are the same"
                                  : fmt::format("B is {} than A", name_of(verdict));
-  return fmt::format("{}: {} time{}", answer, percent(pair.result.ratio),
+  return fmt::format("{}: {} time{}", answer, change_percent(pair.result.ratio),
                      pair.doubts.empty() ? "" : fmt::format(" ({})", pair.doubts));
 }
 

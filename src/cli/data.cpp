@@ -26,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-const std::vector<std::string> kColumns = {"name", "description", "location", "published at"};
+const std::vector<std::string> kDatasetColumns = {"name", "description", "location",
+                                                  "published at"};
 
 struct DataOptions {
   std::string path, out, size, from, into;
@@ -53,7 +54,7 @@ std::string base_of(std::string_view name) {
 
 int run_list(const DataOptions& options) {
   Json list = Json::array();
-  TextTable table(kColumns, "llll");
+  TextTable table(kDatasetColumns, "llll");
   table.important({"name", "location", "description"});
   for (const KnownDataset& known : known_datasets()) {
     const bool made = known.name == "synthetic";
@@ -228,7 +229,7 @@ void add_data(Parser& program, Action& action) {
   };
   Parser* list = add("list", "List the known datasets and where they are", run_list);
   add_json_option(*list, options->json);
-  add_table_options(*list, kColumns);
+  add_table_options(*list, kDatasetColumns);
   list->examples({"ridgeline data list"});
 
   std::vector<std::string> names;

@@ -19,6 +19,8 @@
 #include "cli/parser.h"
 #include "cli/tables.h"
 #include "inspect/network_description.h"
+#include "inspect/network_document.h"
+#include "onnx/network.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/plot/draw.h"
 #include "train/match_weights.h"
@@ -33,6 +35,7 @@ struct DescribeOptions {
   std::string batches = "1";
   std::string image, memory;
   std::string draw, draw_view = "network";
+  std::string graph;
   bool per_layer = false;
 };
 
@@ -148,11 +151,43 @@ int describe_weights(const std::string& file, bool json) {
   return 0;
 }
 
+// Every node of an ONNX file that is not supported. The exit code is that of wrong input.
+int describe_refusals(const std::string& file, const onnx::Survey& survey, bool json) {
+  TextTable table({"node", "op", "opset", "why"}, "llrl");
+  table.important({"node", "op", "why", "opset"});
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const onnx::Refusal& refusal : survey.refusals) {
+    table.add_row({refusal.node, refusal.op, fmt::format("{}", refusal.opset), refusal.reason});
+    list.push_back({{"node", refusal.node},
+                    {"op", refusal.op},
+                    {"opset", refusal.opset},
+                    {"reason", refusal.reason}});
+  }
+  if (json) {
+    print(json_document(nlohmann::ordered_json{{"file", file},
+                                               {"opset", survey.opset},
+                                               {"producer", survey.producer},
+                                               {"nodes", survey.nodes},
+                                               {"not_supported", std::move(list)}}));
+  } else {
+    print(fmt::format("{}: opset {}, {} nodes, of which {} not supported\n\n{}", file, survey.opset,
+                      survey.nodes, survey.refusals.size(), shown(table)));
+  }
+  return 2;
+}
+
 int run_describe(DescribeOptions options) {
   std::error_code ignored;
+  if (onnx::is_network_file(options.run.model)) {
+    const onnx::Survey survey = onnx::survey_file(options.run.model);
+    if (!survey.refusals.empty()) {
+      return describe_refusals(options.run.model, survey, options.output.json);
+    }
+  }
   const bool is_model = std::ranges::any_of(
       all_models(), [&](const ModelInfo& model) { return model.name == options.run.model; });
-  if (!is_model && std::filesystem::is_regular_file(options.run.model, ignored)) {
+  const bool is_file = onnx::is_network_file(options.run.model);
+  if (!is_model && !is_file && std::filesystem::is_regular_file(options.run.model, ignored)) {
     return describe_weights(options.run.model, options.output.json);
   }
   const std::vector<std::int64_t> batches = parse_batches(options.batches);
@@ -162,6 +197,7 @@ int run_describe(DescribeOptions options) {
   const bool whole_step = choice_of("--draw-view", options.draw_view, kViews) == 1;
   check_writable(options.output.csv);
   check_writable(options.draw);
+  check_writable(options.graph);
   StepSpec step = step_spec(options);
   const PlanRequest request = plan_request(options.run, options.run.backend);
   const std::unique_ptr<Device> device = make_device(options.run.device);
@@ -197,6 +233,10 @@ int run_describe(DescribeOptions options) {
           : parse_memory(options.memory);
   description.largest =
       largest_batch(step, request, *device, description.memory_limit, description.batches.back());
+  if (!options.graph.empty()) {
+    const NetworkForm form{.batch = batches[0], .freeze = step.freeze};
+    write_file_atomically(options.graph, json_text(network_document(step.model, form)) + '\n');
+  }
   if (!options.output.csv.empty()) {
     write_file_atomically(options.output.csv, layers_csv(description));
   }
@@ -212,9 +252,10 @@ void add_describe(Parser& program, Action& action) {
   Parser* command = program.add_subcommand(
       "describe", "Show a model's work, bytes moved and memory, without running it");
   RunOptions& run = options->run;
-  add_model_option(*command, run.model, "MODEL,--model NAME",
-                   "Model to describe ('ridgeline models' lists them), or a weight file, whose "
-                   "tensors are listed");
+  add_model_option(
+      *command, run.model, "MODEL,--model NAME",
+      "Model to describe: a name that 'ridgeline models' lists, or an .onnx file; or a "
+      "weight file, whose tensors are listed");
   add_network_settings(*command, run, "the model's");
   command->add_option("--image CxHxW", options->image, "Image size [default: the model's]");
   command->heading(kTrainingHeading);
@@ -238,10 +279,13 @@ void add_describe(Parser& program, Action& action) {
       ->add_option("--draw-view NAME", options->draw_view,
                    "What to draw: network, or step (every op of a training step)")
       ->values({"network", "step"});
+  command->add_option("--graph FILE", options->graph,
+                      "Write the network as JSON, for peers on other machines (docs/peers.md)");
   command->examples({"ridgeline describe resnet50 --batch 1,32,256 --memory 8GiB",
                      "ridgeline describe mobilenet_v2 --per-layer --csv layers.csv",
-                     "ridgeline describe resnet18.pth",
-                     "ridgeline describe resnet18 --draw resnet18.svg"});
+                     "ridgeline describe resnet18.pth", "ridgeline describe mine.onnx --per-layer",
+                     "ridgeline describe resnet18 --draw resnet18.svg",
+                     "ridgeline describe mobilenet_v2 --graph mobilenet_v2.json"});
   command->callback([options, &action] { action = [options] { return run_describe(*options); }; });
 }
 

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 std::int64_t bytes_of(const Cost& cost) { return cost.bytes_read + cost.bytes_written; }
 
-std::string ratio_text(std::optional<double> ratio) {
+std::string intensity_text(std::optional<double> ratio) {
   return ratio ? fmt::format("{:.2f}", *ratio) : std::string("n/a");
 }
 
@@ -46,10 +46,17 @@ std::string image_text(const ModelConfig& model) {
   return ImageShape{model.channels, model.height, model.width}.text();
 }
 
+// Of a network that comes from a file.
+std::string file_text(const ModelConfig& model) {
+  if (!model.source) return {};
+  return fmt::format("from {}, sha256 {}\n", model.source->path(), model.source->hash());
+}
+
 std::string title_text(const Description& d) {
   return fmt::format("{}, image {}, {} classes, {}, {} on {}, {}\n", d.model.name,
                      image_text(d.model), d.model.classes, d.precision, d.backend, d.device,
-                     d.optimizer);
+                     d.optimizer) +
+         file_text(d.model);
 }
 
 // One row a quantity, one column a batch.
@@ -114,9 +121,9 @@ std::string traffic_text(const Description& d) {
   table.add("training, without fusion",
             [](const auto& b) { return bytes_text(bytes_of(b.work.total)); });
   table.add("forward FLOP/byte",
-            [](const auto& b) { return ratio_text(forward_intensity(b.work)); });
+            [](const auto& b) { return intensity_text(forward_intensity(b.work)); });
   table.add("training FLOP/byte",
-            [](const auto& b) { return ratio_text(training_intensity(b.work)); });
+            [](const auto& b) { return intensity_text(training_intensity(b.work)); });
   return table.text("bytes moved per step");
 }
 
@@ -150,7 +157,7 @@ std::string layers_text(const Description& d) {
     table.add_row({layer.layer, layer.ops, output, count_text(layer.parameters),
                    count_text(layer.forward.macs), mega(layer.forward.flops),
                    mega(layer.backward.flops), mega(bytes_of(total)),
-                   ratio_text(intensity(total))});
+                   intensity_text(intensity(total))});
   };
   for (const LayerComplexity& layer : d.layers) {
     add(layer, layer.output.text());
@@ -229,10 +236,16 @@ std::string description_text(const Description& d, bool per_layer) {
 }
 
 std::string description_json(const Description& d, bool per_layer) {
-  Json json = {{"model", d.model.name},      {"image", image_text(d.model)},
-               {"classes", d.model.classes}, {"precision", d.precision},
-               {"backend", d.backend},       {"device", d.device},
-               {"optimizer", d.optimizer},   {"parameters", d.parameters}};
+  Json json = {{"model", d.model.name},
+               {"file", d.model.source ? Json(d.model.source->path()) : Json(nullptr)},
+               {"model_hash", d.model.source ? Json(d.model.source->hash()) : Json(nullptr)},
+               {"image", image_text(d.model)},
+               {"classes", d.model.classes},
+               {"precision", d.precision},
+               {"backend", d.backend},
+               {"device", d.device},
+               {"optimizer", d.optimizer},
+               {"parameters", d.parameters}};
   add_batch(json, d.batches[0]);
   json["memory_limit_bytes"] = d.memory_limit;
   json["largest_batch"] = d.largest.batch;

@@ -22,10 +22,10 @@ std::string few(const std::vector<std::string>& names, const char* separator) {
   return fmt::format("{} … {} ({})", names.front(), names.back(), names.size());
 }
 
-std::string ms(double seconds) { return fmt::format("{:.4f}", 1e3 * seconds); }
+std::string plain_ms(double seconds) { return fmt::format("{:.4f}", 1e3 * seconds); }
 std::string signed_ms(double seconds) { return fmt::format("{:+.4f}", 1e3 * seconds); }
 
-std::string ratio_text(const std::optional<double>& ratio) {
+std::string speedup_text(const std::optional<double>& ratio) {
   return ratio ? fmt::format("{:.2f}x", *ratio) : "n/a";
 }
 
@@ -86,7 +86,8 @@ std::string difference_text(const StepDifference& difference) {
   std::string text = fmt::format("A  {}\nB  {}\n", difference.name_a, difference.name_b);
   for (const std::string& warning : difference.warnings) text += "warning: " + warning + '\n';
   text += fmt::format(
-      "\nTimes are in ms{}. share: part of the whole difference. A/B: how many times as fast B is. "
+      "\nTimes are in ms{}. share: part of the whole difference. A/B: how many times as fast "
+      "B is. "
       "steps: in A's plan : in B's plan.\n",
       difference.per_sample ? " per sample" : "");
   TextTable table({"layer", "op", "phase", "steps", "A", "B", "B - A", "share", "A/B", "note"},
@@ -101,16 +102,16 @@ std::string difference_text(const StepDifference& difference) {
                             : few(row.layers, ", "),
                    between || others ? "" : few(row.ops, "+"),
                    between || others ? "" : few(row.phases, "+"), steps_text(row),
-                   row.kind == RowKind::only_b ? "" : ms(row.a),
-                   row.kind == RowKind::only_a ? "" : ms(row.b), signed_ms(row.difference()),
+                   row.kind == RowKind::only_b ? "" : plain_ms(row.a),
+                   row.kind == RowKind::only_a ? "" : plain_ms(row.b), signed_ms(row.difference()),
                    share ? fmt::format("{:.1f}%", 100.0 * *share) : "n/a",
-                   one_sided || between ? "" : ratio_text(row.speedup()),
+                   one_sided || between ? "" : speedup_text(row.speedup()),
                    one_sided ? std::string(name_of(row.kind)) : ""});
   }
-  table.add_row({"total", "", "", "", ms(difference.total_a), ms(difference.total_b),
+  table.add_row({"total", "", "", "", plain_ms(difference.total_a), plain_ms(difference.total_b),
                  signed_ms(difference.difference()),
                  difference.difference() != 0.0 ? "100.0%" : "n/a",
-                 ratio_text(difference.speedup()), ""});
+                 speedup_text(difference.speedup()), ""});
   return text + shown(table) + below_zero_text(difference);
 }
 

@@ -129,6 +129,8 @@ int run_eval(const EvalOptions& options) {
     check_finite(*network.weights);
     evaluator.runner().load(match_weights(evaluator.runner().parameters(), *network.weights,
                                           {.model = network.model.name}));
+  } else if (network.model.source) {
+    check_finite(evaluator.runner().parameters(), network.model.source->path());
   }
   ConfusionMatrix matrix(network.model.classes);
   ProgressBar bar;

@@ -212,6 +212,8 @@ int run_infer(const InferOptions& options) {
     check_finite(*network.weights);
     runner.load(
         match_weights(runner.parameters(), *network.weights, {.model = network.model.name}));
+  } else if (network.model.source) {
+    check_finite(runner.parameters(), network.model.source->path());
   } else {
     message("warning: the network is untrained; use --weights or --checkpoint\n");
   }

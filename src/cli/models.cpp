@@ -1,5 +1,6 @@
 // ridgeline models: the model zoo.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -17,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::vector<std::string> kColumns = {"model", "parameters", "image", "classes",
-                                           "description"};
+const std::vector<std::string> kModelColumns = {"model",   "parameters", "image",
+                                                "classes", "settings",   "description"};
 
 std::int64_t parameters_of(const ModelInfo& model) {
   StepSpec spec;
@@ -27,39 +28,80 @@ std::int64_t parameters_of(const ModelInfo& model) {
   return count_parameters(evaluation_graph(spec).parameters);
 }
 
-int run_models(bool as_json) {
-  if (as_json) {
-    Json models = Json::array();
-    for (const ModelInfo& model : all_models()) {
-      Json options = Json::array();
-      for (const ModelOption& option : model.options) {
-        options.push_back(
-            {{"name", option.name}, {"default", option.fallback}, {"meaning", option.meaning}});
-      }
-      models.push_back({{"name", model.name},
-                        {"description", model.description},
-                        {"parameters", parameters_of(model)},
-                        {"options", std::move(options)}});
-    }
-    print(json_document(Json{{"models", std::move(models)}}));
-    return 0;
+Json json_of(const ModelInfo& model) {
+  Json options = Json::array();
+  for (const ModelOption& option : model.options) {
+    options.push_back(
+        {{"name", option.name}, {"default", option.fallback}, {"meaning", option.meaning}});
   }
-  TextTable table(kColumns, "lrrrl");
+  return {{"name", model.name},
+          {"family", model.family},
+          {"description", model.description},
+          {"parameters", parameters_of(model)},
+          {"image", {model.image.channels, model.image.height, model.image.width}},
+          {"classes", model.image.classes},
+          {"options", std::move(options)}};
+}
+
+// Families one below the other, with an empty line between them.
+TextTable model_table() {
+  TextTable table(kModelColumns, "lrrrll");
+  table.important({"model", "parameters", "image", "description"});
+  std::string_view family = all_models().front().family;
   for (const ModelInfo& model : all_models()) {
+    if (model.family != family) table.add_row(std::vector<std::string>(kModelColumns.size()));
+    family = model.family;
+    std::vector<std::string> settings;
+    for (const ModelOption& option : model.options) {
+      settings.push_back(fmt::format("{}={}", option.name, option.fallback));
+    }
     const ModelImage& image = model.image;
     table.add_row({std::string(model.name), count_text(parameters_of(model)),
                    fmt::format("{}x{}x{}", image.channels, image.height, image.width),
-                   count_text(image.classes), std::string(model.description)});
+                   count_text(image.classes), joined(settings, " "),
+                   std::string(model.description)});
   }
-  std::string text = shown_main(table);
+  return table;
+}
+
+// One line for each setting, however many families have it.
+std::string settings_text() {
+  struct Setting {
+    ModelOption option;
+    std::vector<std::string_view> families;
+  };
+  std::vector<Setting> settings;
   for (const ModelInfo& model : all_models()) {
-    if (model.options.empty()) continue;
-    text += fmt::format("\nSettings of {} (--set NAME=VALUE), with defaults\n", model.name);
     for (const ModelOption& option : model.options) {
-      text += fmt::format("  {:<12}{:<8}{}\n", option.name, option.fallback, option.meaning);
+      auto found = std::find_if(settings.begin(), settings.end(), [&](const Setting& setting) {
+        return setting.option.name == option.name && setting.option.meaning == option.meaning;
+      });
+      if (found == settings.end()) found = settings.insert(found, {option, {}});
+      if (found->families.empty() || found->families.back() != model.family) {
+        found->families.push_back(model.family);
+      }
     }
   }
-  print(text + "\nThe number of parameters is for the default settings, image size and classes.\n");
+  std::string text;
+  for (const Setting& setting : settings) {
+    text += fmt::format("  {:<18}{} ({})\n", setting.option.name, setting.option.meaning,
+                        joined(setting.families, ", "));
+  }
+  return text;
+}
+
+int run_models(bool as_json) {
+  if (as_json) {
+    Json models = Json::array();
+    for (const ModelInfo& model : all_models()) models.push_back(json_of(model));
+    print(json_document(Json{{"models", std::move(models)}}));
+    return 0;
+  }
+  print(
+      shown_main(model_table()) +
+      fitted("\nSettings (--set NAME=VALUE); --columns model,settings shows their defaults\n" +
+             settings_text() +
+             "\nThe number of parameters is for the default settings, image size and classes.\n"));
   return 0;
 }
 
@@ -69,7 +111,7 @@ void add_models(Parser& program, Action& action) {
   auto as_json = std::make_shared<bool>(false);
   Parser* command = program.add_subcommand("models", "List the models and their settings");
   add_json_option(*command, *as_json);
-  add_table_options(*command, kColumns);
+  add_table_options(*command, kModelColumns);
   command->examples({"ridgeline models"});
   command->callback([as_json, &action] { action = [as_json] { return run_models(*as_json); }; });
 }

@@ -61,7 +61,7 @@ void add_device_options(Parser& command, RunOptions& options) {
 
 void add_run_options(Parser& command, RunOptions& options, const char* backend_meaning) {
   add_model_option(command, options.model, "MODEL,--model NAME",
-                   "Model to use; 'ridgeline models' lists them");
+                   "Model to use: a name that 'ridgeline models' lists, or an .onnx file");
   add_backend_option(command, options.backend, "--backend NAME",
                      std::string(backend_meaning) + " [default: native on cpu, auto on cuda]");
   add_device_options(command, options);

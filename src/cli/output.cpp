@@ -51,4 +51,12 @@ std::string csv_cell(const std::string& text) {
 
 std::string percent_text(double share) { return fmt::format("{:.2f}%", 100.0 * share); }
 
+std::string share_or_na(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f}%", 100.0 * *share) : "n/a";
+}
+
+std::string giga(const std::optional<double>& number) {
+  return number ? fmt::format("{:.4g}", *number / 1e9) : "n/a";
+}
+
 }  // namespace ridgeline::cli

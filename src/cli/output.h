@@ -48,5 +48,9 @@ template <typename... Cells>
 
 // "98.12%"
 [[nodiscard]] std::string percent_text(double share);
+// "98.1%", "n/a"
+[[nodiscard]] std::string share_or_na(const std::optional<double>& share);
+// "340.2" for 3.402e11, "n/a"
+[[nodiscard]] std::string giga(const std::optional<double>& number);
 
 }  // namespace ridgeline::cli

@@ -95,7 +95,7 @@ void add_profile(Parser& program, Action& action) {
   Parser* command =
       program.add_subcommand("profile", "Show where the time of a training step goes, op by op");
   add_model_option(*command, axes.models, "MODEL,--model NAME",
-                   "Model to profile; 'ridgeline models' lists them");
+                   "Model to profile: a name that 'ridgeline models' lists, or an .onnx file");
   add_backend_option(*command, axes.backends, "--backend NAME",
                      "Backend, or auto; 'ridgeline backends' lists them [default: native on cpu, "
                      "auto on cuda]");

@@ -15,10 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json ms_json(const std::optional<double>& seconds) {
-  return seconds ? Json(*seconds * 1e3) : Json(nullptr);
-}
-
 // Infinite rates (of what takes no time) and unknown ones are nothing.
 Json rate_json(double amount, double seconds) {
   return seconds > 0.0 ? Json(amount / seconds) : Json(nullptr);

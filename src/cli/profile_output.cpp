@@ -15,12 +15,6 @@ namespace {
 constexpr std::size_t kGains = 5;  // rows of "possible gain" without --top
 constexpr const char* kNone = "";
 
-std::string giga(double number) { return fmt::format("{:.4g}", number / 1e9); }
-
-std::string percent(const std::optional<double>& share) {
-  return share ? fmt::format("{:.1f}%", 100.0 * *share) : "n/a";
-}
-
 std::string heading(const Profile& profile) {
   const Work& work = profile.work;
   const Executor& executor = profile.executor;
@@ -81,12 +75,12 @@ std::vector<std::string> cells_of(const TableRow& row, TableBy by, const Columns
     cells.push_back(row.steps > 0 ? fmt::format("{}", row.steps) : kNone);
   }
   cells.push_back(duration_text(row.seconds));
-  cells.push_back(percent(row.share));
+  cells.push_back(share_or_na(row.share));
   if (row.point) {
     const bool timed = row.seconds > 0.0;
     cells.push_back(timed ? giga(row.point->flops_per_second()) : "n/a");
     cells.push_back(timed ? giga(row.point->bytes_per_second()) : "n/a");
-    cells.push_back(percent(row.point->efficiency()));
+    cells.push_back(share_or_na(row.point->efficiency()));
     cells.push_back(row.point->bound_text());
   } else {
     cells.insert(cells.end(), 4, kNone);
@@ -144,7 +138,7 @@ std::string breakdown_text(const Profile& profile) {
   const TimeBreakdown& parts = profile.breakdown;
   const bool cpu = profile.executor.device == "cpu";
   const auto add = [&](const char* name, double seconds) {
-    table.add_row({name, duration_text(seconds), percent(seconds / profile.profiled_seconds)});
+    table.add_row({name, duration_text(seconds), share_or_na(seconds / profile.profiled_seconds)});
   };
   add(cpu ? "kernel (steps of the plan)" : "kernel", parts.kernel);
   add("memory copy", parts.copy);

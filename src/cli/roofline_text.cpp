@@ -15,14 +15,6 @@ std::string or_na(const std::optional<double>& number, const char* format) {
   return number ? fmt::format(fmt::runtime(format), *number) : "n/a";
 }
 
-std::string giga(double number) { return fmt::format("{:.4g}", number / 1e9); }
-
-std::string giga(const std::optional<double>& number) { return number ? giga(*number) : "n/a"; }
-
-std::string percent(const std::optional<double>& share) {
-  return share ? fmt::format("{:.1f}%", 100.0 * *share) : "n/a";
-}
-
 std::string bound_with_share(const RooflinePoint& point) {
   if (point.bound_share > 0.995) return point.bound_text();
   return fmt::format("{} {:.0f}%", point.bound_text(), 100.0 * point.bound_share);
@@ -99,10 +91,10 @@ std::string networks_text(const RooflineGroup& group) {
         {std::string(1, mark_of(i)), fmt::format("{}", run.run.id),
          run.run.work.kind == "training" ? point.name : point.name + " " + run.run.work.kind,
          run.run.work.image.text(), run.run.executor.backend, fmt::format("{}", run.run.work.batch),
-         duration_text(point.seconds), percent(run.steps_seconds / point.seconds),
+         duration_text(point.seconds), share_or_na(run.steps_seconds / point.seconds),
          giga(point.flops), giga(point.bytes), or_na(point.intensity(), "{:.2f}"),
          giga(point.flops_per_second()), giga(point.bytes_per_second()),
-         giga(point.attainable_flops_per_second()), percent(point.efficiency()),
+         giga(point.attainable_flops_per_second()), share_or_na(point.efficiency()),
          bound_with_share(point)});
     marks.push_back({mark_of(i), point.intensity().value_or(0.0), point.flops_per_second()});
   }
@@ -119,7 +111,7 @@ std::string trajectory_text(const std::vector<const RunRoofline*>& way) {
     table.add_row({fmt::format("{}", run->run.work.batch),
                    fmt::format("{:.1f}", static_cast<double>(run->run.work.batch) / point.seconds),
                    or_na(point.intensity(), "{:.2f}"), giga(point.flops_per_second()),
-                   percent(point.efficiency()), bound_with_share(point)});
+                   share_or_na(point.efficiency()), bound_with_share(point)});
   }
   const RunRecord& first = way.front()->run;
   return fmt::format("\n{} {} with {}: from batch {} to {}\n{}", first.work.model,
@@ -174,12 +166,12 @@ std::string points_text(const RunRoofline& run, const RooflineGroup& group,
     if (steps) cells.insert(cells.end(), {point.ops, point.phase, point.kernel});
     cells.insert(
         cells.end(),
-        {duration_text(point.seconds), percent(point.seconds / run.steps_seconds),
+        {duration_text(point.seconds), share_or_na(point.seconds / run.steps_seconds),
          point.least_seconds ? duration_text(std::max(0.0, point.seconds - *point.least_seconds))
                              : "n/a",
          or_na(point.intensity(), "{:.2f}"), giga(point.flops_per_second()),
          giga(point.bytes_per_second()), giga(point.attainable_flops_per_second()),
-         percent(point.efficiency())});
+         share_or_na(point.efficiency())});
     if (counted) cells.push_back(or_na(point.counted_intensity(), "{:.2f}"));
     cells.insert(cells.end(), {bound_with_share(point), point.remark});
     table.add_row(std::move(cells));

@@ -49,8 +49,8 @@ struct Line {
   }
 };
 
-std::string csv_line(const std::vector<std::string>& first,
-                     const std::vector<std::string>& second) {
+std::string joined_line(const std::vector<std::string>& first,
+                        const std::vector<std::string>& second) {
   std::string text;
   for (const auto* part : {&first, &second}) {
     for (const std::string& each : *part) text += each + ',';
@@ -101,13 +101,13 @@ std::int64_t write_table(const fs::path& path, const Store& store, std::span<con
       name = "run_" + name;
     }
   }
-  file.write(csv_line(run_names, header.names));
+  file.write(joined_line(run_names, header.names));
   std::int64_t rows = 0;
   for (const RunRecord& run : runs) {
     const Line own = identity(run, environments);
     std::string text;
     lines(run, [&](const Line& line) {
-      text += csv_line(own.cells, line.cells);
+      text += joined_line(own.cells, line.cells);
       ++rows;
     });
     file.write(text);
@@ -173,12 +173,12 @@ std::string plain_table(const std::vector<Record>& records, const char* first_na
   Line header;
   if (first_name != nullptr) header.add(first_name, "");
   header.add_fields(Record{});
-  std::string text = csv_line(header.names, {});
+  std::string text = joined_line(header.names, {});
   for (std::size_t i = 0; i < records.size(); ++i) {
     Line line;
     if (first_name != nullptr) line.add(first_name, first[i]);
     line.add_fields(records[i]);
-    text += csv_line(line.cells, {});
+    text += joined_line(line.cells, {});
   }
   return text;
 }

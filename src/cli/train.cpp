@@ -103,7 +103,7 @@ void add_train(Parser& program, Action& action) {
   TrainRequest& request = options->request;
   Parser* command = program.add_subcommand("train", "Train a model and evaluate it");
   add_model_option(*command, request.run.model, "MODEL,--model NAME",
-                   "Model to train; 'ridgeline models' lists them");
+                   "Model to train: a name that 'ridgeline models' lists, or an .onnx file");
   add_network_settings(*command, request.run, "the data's");
   add_init_option(*command, request.run);
   command->heading(kDataHeading);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "cli/options.h"
 #include "cli/parser.h"
+#include "onnx/network.h"
 #include "train/checkpoint.h"
 #include "train/match_weights.h"
 
@@ -27,12 +28,28 @@ void keep_parameters(WeightFile& file, std::span<const Parameter> parameters) {
   });
 }
 
+// The network that a checkpoint's training took from a file: that file must still be as it was.
+void take_file(Checkpoint& checkpoint, const std::string& path) {
+  if (!onnx::is_network_file(path) || !std::filesystem::exists(path)) {
+    bad_input("{}: the network of this checkpoint came from {}; give the path of that file",
+              checkpoint.folder.string(), checkpoint.model_file);
+  }
+  checkpoint.model.source = onnx::named_config(path).source;
+  if (checkpoint.model.source->hash() != checkpoint.model_hash) {
+    bad_input("{}: the network of this checkpoint came from {}, and {} has other contents",
+              checkpoint.folder.string(), checkpoint.model_file, path);
+  }
+}
+
 TrainedNetwork from_checkpoint(const NetworkOptions& options) {
   Checkpoint checkpoint = options.best ? read_best_checkpoint(options.checkpoint)
                                        : read_last_checkpoint(options.checkpoint);
-  if (!options.run.model.empty() && options.run.model != checkpoint.model.name) {
+  const std::string& asked = options.run.model;
+  if (!checkpoint.model_hash.empty()) {
+    take_file(checkpoint, asked.empty() ? checkpoint.model_file : asked);
+  } else if (!asked.empty() && asked != checkpoint.model.name) {
     bad_input("{}: is a checkpoint of {}, not of {}", options.checkpoint, checkpoint.model.name,
-              options.run.model);
+              asked);
   }
   TrainedNetwork network;
   network.model = std::move(checkpoint.model);
@@ -73,8 +90,10 @@ std::vector<std::string> names_in(const WeightFile& file, std::int64_t classes) 
 
 void add_network_options(Parser& command, NetworkOptions& options, const char* names) {
   RunOptions& run = options.run;
-  add_model_option(command, run.model, names,
-                   "Model to use; 'ridgeline models' lists them. Not needed with --checkpoint");
+  add_model_option(
+      command, run.model, names,
+      "Model to use: a name that 'ridgeline models' lists, or an .onnx file. Not needed "
+      "with --checkpoint");
   add_network_settings(command, run, "those of the weights");
   add_init_option(command, run);
   command.add_option("--image HxW", options.image, "Image size [default: the model's]");
@@ -105,6 +124,10 @@ TrainedNetwork trained_network(const NetworkOptions& options) {
   network.model = model_config(options.run);
   set_image(network.model, options.image);
   network.source = fmt::format("initial weights of seed {}", options.run.seed);
+  if (const auto& file = network.model.source) {
+    network.source = fmt::format("{} (ONNX)", file->path());
+    network.class_names = file->class_names();
+  }
   if (options.weights.empty()) return network;
   network.weights = open_weights(options.weights);
   network.source = fmt::format("{} ({})", options.weights, network.weights->format);

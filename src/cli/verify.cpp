@@ -161,7 +161,7 @@ int run_verify(const VerifyOptions& options) {
   config.accumulate = options.accumulate;
   config.tolerance =
       options.tolerance.value_or(usual_tolerance(config.step.precision, config.accumulate));
-  // A backend of another device is held against where it computes, in fp32.
+  // A backend of another device is compared where it computes, in fp32.
   const bool same_device = config.against.backend == kAuto ||
                            providers_of(config.against.backend)[0]->device == device->kind();
   if (same_device) config.against_precision = config.step.precision;

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kChunk = 256;  // images between two reports of progress
+constexpr std::int64_t kImagesPerReport = 256;  // images between two reports of progress
 
 // What one image turned out to be.
 struct Finding {
@@ -40,8 +40,8 @@ class Checker {
 
   void run(const Part& part) {
     const auto count = static_cast<std::int64_t>(part.numbers.size());
-    for (std::int64_t first = 0; first < count; first += kChunk) {
-      const std::int64_t rows = std::min(kChunk, count - first);
+    for (std::int64_t first = 0; first < count; first += kImagesPerReport) {
+      const std::int64_t rows = std::min(kImagesPerReport, count - first);
       std::vector<Finding> findings(static_cast<std::size_t>(rows));
       parallel([&](int thread, int threads) {
         const Range range = share_of(rows, thread, threads);

@@ -29,11 +29,6 @@ bool labels_fit(std::span<const std::uint8_t> bytes, const Kind& kind) {
   return true;
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 Dataset empty_dataset(const Kind& kind) {
   Dataset data;
   data.channels = 3;

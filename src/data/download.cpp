@@ -9,6 +9,7 @@
 
 #include "base/digest.h"
 #include "base/error.h"
+#include "data/file.h"
 
 namespace ridgeline {
 namespace {
@@ -18,9 +19,6 @@ namespace fs = std::filesystem;
 constexpr long kOk = 200, kPartial = 206, kRangeRefused = 416;
 constexpr long kSlowBytes = 100, kSlowSeconds = 30;  // slower for longer is a broken connection
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 struct CloseCurl {
   void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
 };

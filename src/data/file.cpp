@@ -18,10 +18,6 @@ using Bytes = std::vector<std::uint8_t>;
 // zlib counts in 32 bits; larger buffers are handed over in pieces.
 constexpr std::size_t kPiece = std::size_t{1} << 30;
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
 Bytes read_raw(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
@@ -125,6 +121,11 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
                   : fmt::format("starts with byte 0x{:02x}, gzip starts with 0x1f 0x8b", bytes[0]));
   }
   return bytes;
+}
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
 }
 
 }  // namespace ridgeline

@@ -124,11 +124,6 @@ class Lister {
   std::set<std::string> skipped_;  // a folder may be listed more than once
 };
 
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);

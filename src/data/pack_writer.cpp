@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace format = pack_format;
 using Field = format::Field;
 
-constexpr std::int64_t kChunk = 64;  // images decoded side by side
+constexpr std::int64_t kImagesAtOnce = 64;  // images decoded side by side
 
 class PackWriter {
  public:
@@ -83,9 +83,9 @@ class PackWriter {
   void decode(const Dataset& data) {
     SampleReader reader(data, {.workers = thread_count(), .strict = true});
     const std::size_t bytes = data.sample_bytes();
-    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kChunk) * bytes);
-    for (std::int64_t first = 0; first < data.count(); first += kChunk) {
-      const std::int64_t rows = std::min(kChunk, data.count() - first);
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kImagesAtOnce) * bytes);
+    for (std::int64_t first = 0; first < data.count(); first += kImagesAtOnce) {
+      const std::int64_t rows = std::min(kImagesAtOnce, data.count() - first);
       std::vector<std::optional<Error>> errors(static_cast<std::size_t>(rows));
       parallel([&](int thread, int threads) {
         const Range range = share_of(rows, thread, threads);

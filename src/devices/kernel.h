@@ -24,8 +24,8 @@ struct Traits {
   bool in_place = false;      // output 0 may lie where input 0 lies
 };
 
-// Outputs that nobody reads are null. A node always has one output that is read, and a max pool its
-// maxima: nobody asks for the positions alone.
+// Outputs that are not read are null. A node always has one output that is read, and a max pool its
+// maxima: the positions are never read alone.
 struct KernelArgs {
   std::span<const Tensor> inputs, outputs;
   std::byte* workspace = nullptr;  // 64-byte aligned, contents undefined

@@ -56,7 +56,7 @@ class NodeGradient final : public GradientContext {
  private:
   // The value itself, or what replaces it where it is not kept.
   [[nodiscard]] ValueId kept(ValueId value) const {
-    if (!progress_.recompute || !cheap(value)) return value;
+    if (!(progress_.recompute && cheap(value)) && !is_normed_src(value)) return value;
     if (const auto found = progress_.again.find(value); found != progress_.again.end()) {
       return found->second;
     }
@@ -75,6 +75,17 @@ class NodeGradient final : public GradientContext {
     const Node& node = graph_.node(producer);
     if (node.kind == OpKind::bn_apply) return true;
     return node.kind == OpKind::activation && cheap(node.inputs[0]);
+  }
+
+  // What a batch norm gives to this activation alone, whose gradient needs it. It is computed again
+  // in every case: then norm and activation are one kernel, and so are their gradients, which read
+  // the norm's src anyway.
+  [[nodiscard]] bool is_normed_src(ValueId value) const {
+    const auto* activation = std::get_if<ActivationAttributes>(&node_.attributes);
+    if (activation == nullptr || !backward_uses_src(activation->kind)) return false;
+    const Value& about = graph_.value(value);
+    return about.producer != kNoNode && graph_.node(about.producer).kind == OpKind::bn_apply &&
+           about.users.size() == 1 && !graph_.is_output(value);
   }
 
   Graph& graph_;

@@ -28,7 +28,7 @@ struct FoldResult {
 };
 
 // A norm is folded where it reads running statistics, where it alone reads what the convolution or
-// matrix product (with its bias) gives, and where nobody else reads those weights. All others stay.
+// matrix product (with its bias) gives, and where no other op reads those weights. All others stay.
 [[nodiscard]] FoldResult fold_norms(const Graph& graph);
 
 struct FoldedValues {

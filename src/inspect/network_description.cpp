@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/json_text.h"
+#include "graph/leave_out.h"
 
 namespace ridgeline {
 namespace {
@@ -17,6 +18,9 @@ std::string op_name(const Node& node) {
   }
   if (const auto* pool = std::get_if<PoolAttributes>(&node.attributes)) {
     return pool->kind == PoolKind::max ? "max pool" : "average pool";
+  }
+  if (const auto* norm = std::get_if<LayerNormAttributes>(&node.attributes)) {
+    return norm->groups == 0 ? "layer norm" : "group norm";
   }
   const std::string name(name_of(node.kind));
   if (name.starts_with("bn_")) return "batch norm";
@@ -31,7 +35,9 @@ std::string title_of(const Node& node) {
     if (conv->stride_h > 1) title += fmt::format(", stride {}", conv->stride_h);
     if (conv->groups > 1) title += fmt::format(", {} groups", conv->groups);
   } else if (const auto* pool = std::get_if<PoolAttributes>(&node.attributes)) {
-    title += fmt::format(" {}x{}", pool->kernel_h, pool->kernel_w);
+    const bool adaptive = pool->kind == PoolKind::adaptive_average;
+    title += adaptive ? fmt::format(" to {}x{}", pool->dst_h, pool->dst_w)
+                      : fmt::format(" {}x{}", pool->kernel_h, pool->kernel_w);
   }
   return title;
 }
@@ -72,7 +78,10 @@ NetworkRecord describe_network(const ModelConfig& model) {
       "images", {Shape{1, model.channels, model.height, model.width}, DType::f32}, Role::input);
   // As in inference: statistics of one small image would have no variance.
   NetworkBuilder builder(graph, false, model.init, DType::f32);
-  (void)find_model(model.name).build(builder, image, model);
+  const ValueId logits = build_network(builder, image, model);
+  if (!builder.auxiliary_heads().empty()) {
+    graph = keep_what_leads_to(graph, {&logits, 1}).graph;
+  }
   Json nodes = Json::array();
   for (std::size_t id = 0; id < graph.nodes().size(); ++id) {
     nodes.push_back(node_json(graph, static_cast<NodeId>(id), image));

@@ -48,7 +48,7 @@ using Sizes = std::map<std::string, Size>;  // by the values' names
 // What errors of a value are relative to, when its own largest element says little. Sums may add up
 // to zero but for rounding: the statistics behind a norm and a convolution, the gradient of a bias
 // in front of a norm, of weights whose terms cancel. Rounding leaves in them what it leaves in a
-// sum of as many terms that do not cancel: they are held against the size of that, and against more
+// sum of as many terms that do not cancel: they are compared with the size of that, and with more
 // where there are so many terms that rounding alone exceeds the tolerance. 0 for all else.
 [[nodiscard]] double least_yardstick(const Graph& graph, ValueId id, const Sizes& sizes);
 

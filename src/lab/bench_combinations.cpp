@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "devices/device.h"
 #include "lab/bench_matrix.h"
+#include "onnx/network.h"
 #include "peers/peer_name.h"
 
 namespace ridgeline {
@@ -101,7 +102,7 @@ std::string Combination::text() const {
 std::vector<Combination> combinations(const BenchAxes& axes, bool inference) {
   static constexpr std::array<std::string_view, 3> kOptimizers = {"sgd", "adam", "adamw"};
   const auto models = list_of("--model", axes.models);
-  for (const std::string& model : models) (void)find_model(model);
+  for (const std::string& model : models) (void)onnx::named_config(model);
   const auto backends = list_of("--backend", axes.backends);
   for (std::string backend : backends) {
     const std::string device = own_device(backend);

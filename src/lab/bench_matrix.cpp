@@ -201,7 +201,7 @@ class Builder {
     return source;
   }
 
-  // Of synthetic data, where nobody asks for a size: what a loader needs for some batches, or one
+  // Of synthetic data, where no size is asked for: what a loader needs for some batches, or one
   // batch, which stays on the device.
   [[nodiscard]] std::int64_t usual_samples(std::int64_t batch) const {
     constexpr std::int64_t kBatches = 8;

@@ -37,8 +37,8 @@ struct Combination {
   [[nodiscard]] std::string text() const;  // "resnet18, batch 16, image 64, fp32, native on cpu"
 };
 
-// All of them, backends of the same work as neighbours. Throws bad_input for names that nobody
-// knows, numbers that are none, and what is named twice.
+// All of them, backends of the same work as neighbours. Throws bad_input for names that no backend
+// or peer knows, numbers that are none, and what is named twice.
 [[nodiscard]] std::vector<Combination> combinations(const BenchAxes& axes, bool inference);
 
 struct LeftOut {

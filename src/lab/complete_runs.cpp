@@ -22,6 +22,7 @@ StepSpec step_of(const Work& work) {
   if (work.batch < 1 || work.image.pixels() * static_cast<double>(work.batch) > kMostPixels) {
     bad_input("no machine could hold a batch of {} images of {}", work.batch, work.image.text());
   }
+  if (!work.model_hash.empty()) bad_input("the network came from a file");
   StepSpec step;
   step.model = default_config(work.model);
   step.model.channels = work.image.channels;

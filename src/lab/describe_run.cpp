@@ -6,6 +6,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "onnx/network.h"
 
 namespace ridgeline {
 namespace {
@@ -28,6 +29,15 @@ void describe_network(const RunSpec& spec, Work& work) {
   const ModelConfig& model = spec.step.model;
   work.model = model.name;
   work.settings = model.options;
+  if (model.source) {
+    work.model_hash = onnx::short_hash(*model.source);
+    // A file's own values need no mention.
+    for (const ModelOption& option : options_of(model)) {
+      if (model.option(option.name) == option.fallback) {
+        work.settings.erase(std::string(option.name));
+      }
+    }
+  }
   complete_settings(work);
   work.image = {model.channels, model.height, model.width};
   work.classes = model.classes;

@@ -13,6 +13,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "devices/device.h"
+#include "onnx/network.h"
 
 namespace ridgeline {
 namespace {
@@ -56,9 +57,7 @@ std::size_t choice_of(const char* option, const std::string& value,
 
 void apply(const RunOptions& options) {
   if (options.model.empty()) {
-    std::vector<std::string_view> names;
-    for (const ModelInfo& model : all_models()) names.push_back(model.name);
-    bad_input("no model given; known: {}", joined(names, ", "));
+    bad_input("no model given; 'ridgeline models' lists them, or give the path of an .onnx file");
   }
   (void)choice_of("--precision", options.precision, kPrecisionNames);
   if (options.batch < 1 || options.batch > kLargestBatch) {
@@ -87,7 +86,7 @@ int checked_workers(int workers) {
 }
 
 ModelConfig model_config(const RunOptions& options) {
-  ModelConfig model = default_config(options.model);
+  ModelConfig model = onnx::named_config(options.model);
   if (options.classes) model.classes = *options.classes;
   static constexpr std::array<std::string_view, 2> kSchemes = {"pytorch", "he"};
   model.init =

@@ -56,7 +56,10 @@ void TrainCheckpoints::load(Trainer& trainer) {
     }
     return;
   }
-  if (options_.weights.empty()) return;
+  if (options_.weights.empty()) {
+    tell_of_file(trainer);
+    return;
+  }
   const WeightFile file = open_weights(options_.weights);
   StepRunner& runner = trainer.runner();
   const WeightMatch match = match_weights(
@@ -67,6 +70,22 @@ void TrainCheckpoints::load(Trainer& trainer) {
   if (!match.kept.empty()) {
     story_ += fmt::format("new head   {}\n", joined(match.kept, ", "));
   }
+}
+
+void TrainCheckpoints::tell_of_file(Trainer& trainer) {
+  const ModelConfig& model = trainer.config().step.model;
+  if (!model.source) return;
+  std::size_t given = 0;
+  std::vector<std::string> begun;
+  for (const Parameter& parameter : trainer.runner().parameters()) {
+    if (parameter.init.kind == Init::Kind::given) {
+      ++given;
+    } else if (parameter.role == Role::parameter) {
+      begun.push_back(fmt::format("{} ({})", parameter.name, parameter.shape.text()));
+    }
+  }
+  story_ = fmt::format("weights    {} (ONNX), {} tensors loaded\n", model.source->path(), given);
+  if (!begun.empty()) story_ += fmt::format("new head   {}\n", joined(begun, ", "));
 }
 
 std::string TrainCheckpoints::save(Trainer& trainer, const Split& data,

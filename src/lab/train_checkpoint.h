@@ -47,6 +47,9 @@ class TrainCheckpoints {
   void settle_weights(Work& work);
 
  private:
+  // Of a network that comes from a file with its weights.
+  void tell_of_file(Trainer& trainer);
+
   CheckpointOptions options_;
   std::unique_ptr<CheckpointWriter> writer_;
   std::optional<Checkpoint> resumed_;

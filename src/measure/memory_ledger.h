@@ -1,7 +1,7 @@
 #pragma once
 
 // Where a run's memory goes: what its plans asked for, next to what the operating system and the
-// driver report. The entries of a device add up to the one named "total"; what nobody is known to
+// driver report. The entries of a device add up to the one named "total"; what no part is known to
 // own is "rest".
 //
 //   MemoryLedger ledger(device);             // before the data is opened and anything is planned

@@ -4,11 +4,23 @@
 
 #include <array>
 
-#include "models/model.h"
+#include "models/blocks.h"
 
 namespace ridgeline {
 namespace {
 
+struct Variant {
+  const char *name, *description;
+  std::int64_t growth;  // channels that each layer adds
+  std::array<std::int64_t, 4> layers;
+  std::int64_t first_channels;
+};
+constexpr std::array<Variant, 4> kVariants = {{
+    {"densenet121", "58 layers, each sees all before it", 32, {6, 12, 24, 16}, 64},
+    {"densenet161", "78 layers, wider", 48, {6, 12, 36, 24}, 96},
+    {"densenet169", "82 layers", 32, {6, 12, 32, 32}, 64},
+    {"densenet201", "98 layers", 32, {6, 12, 48, 32}, 64},
+}};
 constexpr std::int64_t kBottleneck = 4;  // width of a layer's 1x1 convolution / growth rate
 
 ValueId norm_relu_conv(NetworkBuilder& builder, ValueId value, std::int64_t channels,
@@ -33,9 +45,8 @@ ValueId dense_layer(NetworkBuilder& builder, ValueId features, std::int64_t grow
 }
 
 ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config,
-              std::int64_t growth, std::array<std::int64_t, 4> layers,
-              std::int64_t first_channels) {
-  ValueId value = builder.conv2d(image, first_channels,
+              const Variant& variant) {
+  ValueId value = builder.conv2d(image, variant.first_channels,
                                  {.kernel_h = 7,
                                   .kernel_w = 7,
                                   .stride = 2,
@@ -46,12 +57,12 @@ ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config,
   value = builder.batch_norm(value, "features.norm0");
   value = builder.relu(value, "features.relu0");
   value = builder.max_pool(value, {.kernel = 3, .stride = 2, .padding = 1}, "features.pool0");
-  for (std::size_t block = 0; block < layers.size(); ++block) {
-    for (std::int64_t i = 0; i < layers[block]; ++i) {
-      value = dense_layer(builder, value, growth,
+  for (std::size_t block = 0; block < variant.layers.size(); ++block) {
+    for (std::int64_t i = 0; i < variant.layers[block]; ++i) {
+      value = dense_layer(builder, value, variant.growth,
                           fmt::format("features.denseblock{}.denselayer{}", block + 1, i + 1));
     }
-    if (block + 1 == layers.size()) break;
+    if (block + 1 == variant.layers.size()) break;
     const std::string path = fmt::format("features.transition{}", block + 1);
     value = norm_relu_conv(builder, value, builder.shape(value)[1] / 2, 1, path, "");
     value = builder.average_pool(value, {.kernel = 2, .stride = 2}, path + ".pool");
@@ -63,40 +74,6 @@ ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config,
 
 }  // namespace
 
-ModelInfo densenet121_model() {
-  return {.name = "densenet121",
-          .description = "dense blocks of 6, 12, 24 and 16 layers, each sees all before it",
-          .image = kImageNetImage,
-          .build = [](NetworkBuilder& builder, ValueId image, const ModelConfig& config) {
-            return build(builder, image, config, 32, {6, 12, 24, 16}, 64);
-          }};
-}
-
-ModelInfo densenet161_model() {
-  return {.name = "densenet161",
-          .description = "dense blocks of 6, 12, 36 and 24 layers, growth 48",
-          .image = kImageNetImage,
-          .build = [](NetworkBuilder& builder, ValueId image, const ModelConfig& config) {
-            return build(builder, image, config, 48, {6, 12, 36, 24}, 96);
-          }};
-}
-
-ModelInfo densenet169_model() {
-  return {.name = "densenet169",
-          .description = "dense blocks of 6, 12, 32 and 32 layers",
-          .image = kImageNetImage,
-          .build = [](NetworkBuilder& builder, ValueId image, const ModelConfig& config) {
-            return build(builder, image, config, 32, {6, 12, 32, 32}, 64);
-          }};
-}
-
-ModelInfo densenet201_model() {
-  return {.name = "densenet201",
-          .description = "dense blocks of 6, 12, 48 and 32 layers",
-          .image = kImageNetImage,
-          .build = [](NetworkBuilder& builder, ValueId image, const ModelConfig& config) {
-            return build(builder, image, config, 32, {6, 12, 48, 32}, 64);
-          }};
-}
+std::vector<ModelInfo> densenet_models() { return family_of("densenet", kVariants, build); }
 
 }  // namespace ridgeline

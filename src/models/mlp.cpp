@@ -24,13 +24,14 @@ ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config)
 
 }  // namespace
 
-ModelInfo mlp_model() {
-  return {.name = "mlp",
-          .description = "dense layers, 784-10-10 by default (study 2)",
-          .options = {{"hidden", "10", "units of the hidden layers: one number or a list"},
-                      {"depth", "1", "hidden layers, when `hidden` is one number"},
-                      {"activation", "relu", "relu, relu6, leaky_relu, sigmoid, tanh or silu"}},
-          .build = build};
+std::vector<ModelInfo> mlp_models() {
+  return {{.name = "mlp",
+           .family = "mlp",
+           .description = "dense layers, 784-10-10 by default (study 2)",
+           .options = {{"hidden", "10", "units of the hidden layers: one number or a list"},
+                       {"depth", "1", "hidden layers, when `hidden` is one number"},
+                       {"activation", "relu", "relu, relu6, leaky_relu, sigmoid, tanh or silu"}},
+           .build = build}};
 }
 
 }  // namespace ridgeline

@@ -45,15 +45,16 @@ ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config)
 
 }  // namespace
 
-ModelInfo mnist_cnn_model() {
-  return {.name = "mnist_cnn",
-          .description = "conv 8, pool, conv 16, pool, dense 128, dense 10 (study 5)",
-          .options = {{"filters", "8,16", "filters of the two convolutions"},
-                      {"kernel", "3", "height and width of the convolutions' kernels"},
-                      {"hidden", "128", "units of the dense hidden layer"},
-                      {"blocks", "0", "extra blocks of convolution + activation, same size"},
-                      {"activation", "relu", "relu, relu6, leaky_relu, sigmoid, tanh or silu"}},
-          .build = build};
+std::vector<ModelInfo> mnist_cnn_models() {
+  return {{.name = "mnist_cnn",
+           .family = "mnist_cnn",
+           .description = "conv 8, pool, conv 16, pool, dense 128, dense 10 (study 5)",
+           .options = {{"filters", "8,16", "filters of the two convolutions"},
+                       {"kernel", "3", "height and width of the convolutions' kernels"},
+                       {"hidden", "128", "units of the dense hidden layer"},
+                       {"blocks", "0", "extra blocks of convolution + activation, same size"},
+                       {"activation", "relu", "relu, relu6, leaky_relu, sigmoid, tanh or silu"}},
+           .build = build}};
 }
 
 }  // namespace ridgeline

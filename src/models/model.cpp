@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/parse.h"
@@ -25,7 +26,7 @@ std::int64_t parse_number(const ModelConfig& config, std::string_view option,
 std::string ModelConfig::option(std::string_view option_name) const {
   const auto found = options.find(std::string(option_name));
   if (found != options.end()) return found->second;
-  for (const ModelOption& known : find_model(name).options) {
+  for (const ModelOption& known : options_of(*this)) {
     if (known.name == option_name) return std::string(known.fallback);
   }
   fail("model {} has no option {}", name, option_name);
@@ -72,11 +73,17 @@ ActivationAttributes ModelConfig::activation(std::string_view option_name) const
 }
 
 std::span<const ModelInfo> all_models() {
-  static const std::array kModels = {
-      mlp_model(),           mnist_cnn_model(),     resnet18_model(),    resnet34_model(),
-      resnet50_model(),      resnet101_model(),     resnet152_model(),   mobilenet_v2_model(),
-      squeezenet1_0_model(), squeezenet1_1_model(), densenet121_model(), densenet161_model(),
-      densenet169_model(),   densenet201_model()};
+  static const std::vector<ModelInfo> kModels = [] {
+    std::vector<ModelInfo> models;
+    for (const auto family :
+         {mlp_models, mnist_cnn_models, alexnet_models, convnext_models, densenet_models,
+          efficientnet_models, googlenet_models, inception_models, mnasnet_models,
+          mobilenet_v2_models, mobilenet_v3_models, regnet_models, resnet_models, shufflenet_models,
+          squeezenet_models, vgg_models}) {
+      std::ranges::move(family(), std::back_inserter(models));
+    }
+    return models;
+  }();
   return kModels;
 }
 
@@ -86,8 +93,7 @@ const ModelInfo& find_model(std::string_view name) {
     if (model.name == name) return model;
     names.push_back(model.name);
   }
-  bad_input("unknown model '{}'{}; known: {}", name, did_you_mean(name, names),
-            joined(names, ", "));
+  bad_input("unknown model '{}'{}; 'ridgeline models' lists all", name, did_you_mean(name, names));
 }
 
 ModelConfig default_config(std::string_view name) {
@@ -102,13 +108,30 @@ ModelConfig default_config(std::string_view name) {
 }
 
 void check_config(const ModelConfig& config) {
-  const ModelInfo& model = find_model(config.name);
   std::vector<std::string_view> names;
-  for (const ModelOption& option : model.options) names.push_back(option.name);
+  for (const ModelOption& option : options_of(config)) names.push_back(option.name);
   for (const auto& [name, value] : config.options) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       bad_input("model {} has no option '{}'{}; it has: {}", config.name, name,
-                did_you_mean(name, names), joined(names, ", "));
+                did_you_mean(name, names), names.empty() ? "none" : joined(names, ", "));
+    }
+  }
+}
+
+std::span<const ModelOption> options_of(const ModelConfig& config) {
+  if (config.source) return config.source->options();
+  return find_model(config.name).options;
+}
+
+ValueId build_network(NetworkBuilder& builder, ValueId image, const ModelConfig& config) {
+  if (config.source) return config.source->build(builder, image, config);
+  return find_model(config.name).build(builder, image, config);
+}
+
+void drop_nothing(ModelConfig& config) {
+  for (const ModelOption& option : options_of(config)) {
+    if (option.name == "stochastic_depth" || option.name.starts_with("dropout")) {
+      config.options[std::string(option.name)] = "0";
     }
   }
 }

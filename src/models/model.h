@@ -2,7 +2,9 @@
 
 // The model zoo: builders by name, each with its options.
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,9 +19,28 @@ struct ModelOption {
   std::string_view name, fallback, meaning;
 };
 
-// What to build: a model of the zoo for images and classes of a size.
+struct ModelConfig;
+
+// A network that comes from a file instead of the zoo.
+class NetworkSource {
+ public:
+  virtual ~NetworkSource() = default;
+  // Adds the network to the builder as ModelInfo::build does. Parameters begin as the file has
+  // them; those of the last layer do not where the config asks for another number of classes.
+  virtual ValueId build(NetworkBuilder& builder, ValueId image,
+                        const ModelConfig& config) const = 0;
+  [[nodiscard]] virtual const std::string& path() const = 0;
+  // Of the file's contents: files that differ are different networks whatever their names.
+  [[nodiscard]] virtual const std::string& hash() const = 0;
+  [[nodiscard]] virtual std::span<const ModelOption> options() const = 0;
+  // One for each class; empty where the file does not tell them.
+  [[nodiscard]] virtual std::vector<std::string> class_names() const = 0;
+};
+
+// What to build: a model of the zoo or of a file, for images and classes of a size.
 struct ModelConfig {
-  std::string name;
+  std::string name;  // in the zoo, or of the file without its folder and ending
+  std::shared_ptr<const NetworkSource> source = {};  // nothing: the zoo
   std::int64_t channels = 1, height = 28, width = 28;
   std::int64_t classes = 10;
   InitScheme init = InitScheme::pytorch;
@@ -41,13 +62,14 @@ inline constexpr ModelImage kDigitImage{1, 28, 28, 10};
 inline constexpr ModelImage kImageNetImage{3, 224, 224, 1000};
 
 struct ModelInfo {
-  std::string_view name, description;
+  std::string_view name, family, description;
   ModelImage image = kDigitImage;
   std::vector<ModelOption> options = {};
   // Adds the network to the builder; image (N, C, H, W) in, logits (N, classes) out.
-  ValueId (*build)(NetworkBuilder& builder, ValueId image, const ModelConfig& config) = nullptr;
+  std::function<ValueId(NetworkBuilder& builder, ValueId image, const ModelConfig& config)> build;
 };
 
+// Families one after the other.
 [[nodiscard]] std::span<const ModelInfo> all_models();
 // Throws bad_input with the nearest name for an unknown one.
 [[nodiscard]] const ModelInfo& find_model(std::string_view name);
@@ -56,19 +78,29 @@ struct ModelInfo {
 // Checks that the model exists and has the options named; throws bad_input.
 void check_config(const ModelConfig& config);
 
-[[nodiscard]] ModelInfo mlp_model();
-[[nodiscard]] ModelInfo mnist_cnn_model();
-[[nodiscard]] ModelInfo resnet18_model();
-[[nodiscard]] ModelInfo resnet34_model();
-[[nodiscard]] ModelInfo resnet50_model();
-[[nodiscard]] ModelInfo resnet101_model();
-[[nodiscard]] ModelInfo resnet152_model();
-[[nodiscard]] ModelInfo mobilenet_v2_model();
-[[nodiscard]] ModelInfo squeezenet1_0_model();
-[[nodiscard]] ModelInfo squeezenet1_1_model();
-[[nodiscard]] ModelInfo densenet121_model();
-[[nodiscard]] ModelInfo densenet161_model();
-[[nodiscard]] ModelInfo densenet169_model();
-[[nodiscard]] ModelInfo densenet201_model();
+// Options of the model of the zoo, or of the file's network.
+[[nodiscard]] std::span<const ModelOption> options_of(const ModelConfig& config);
+// Adds the network to the builder, wherever it comes from.
+ValueId build_network(NetworkBuilder& builder, ValueId image, const ModelConfig& config);
+
+// Switches dropout and stochastic depth off: a step is then a function of weights and batch.
+void drop_nothing(ModelConfig& config);
+
+[[nodiscard]] std::vector<ModelInfo> mlp_models();
+[[nodiscard]] std::vector<ModelInfo> mnist_cnn_models();
+[[nodiscard]] std::vector<ModelInfo> alexnet_models();
+[[nodiscard]] std::vector<ModelInfo> convnext_models();
+[[nodiscard]] std::vector<ModelInfo> densenet_models();
+[[nodiscard]] std::vector<ModelInfo> efficientnet_models();
+[[nodiscard]] std::vector<ModelInfo> googlenet_models();
+[[nodiscard]] std::vector<ModelInfo> inception_models();
+[[nodiscard]] std::vector<ModelInfo> mnasnet_models();
+[[nodiscard]] std::vector<ModelInfo> mobilenet_v2_models();
+[[nodiscard]] std::vector<ModelInfo> mobilenet_v3_models();
+[[nodiscard]] std::vector<ModelInfo> regnet_models();
+[[nodiscard]] std::vector<ModelInfo> resnet_models();
+[[nodiscard]] std::vector<ModelInfo> shufflenet_models();
+[[nodiscard]] std::vector<ModelInfo> squeezenet_models();
+[[nodiscard]] std::vector<ModelInfo> vgg_models();
 
 }  // namespace ridgeline

@@ -6,7 +6,7 @@
 #include <array>
 #include <span>
 
-#include "models/model.h"
+#include "models/blocks.h"
 
 namespace ridgeline {
 namespace {
@@ -35,29 +35,6 @@ struct Part {
   std::int64_t squeeze = 0, expand = 0;
 };
 
-ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config,
-              std::int64_t first_channels, std::int64_t first_kernel, std::span<const Part> parts) {
-  ValueId value = builder.conv2d(
-      image, first_channels,
-      {.kernel_h = first_kernel, .kernel_w = first_kernel, .stride = 2, .init = kConvInit},
-      "features.0");
-  value = builder.relu(value, "features.1");
-  int child = 2;
-  for (const Part& part : parts) {
-    const std::string path = fmt::format("features.{}", child++);
-    value = part.squeeze == 0
-                ? builder.max_pool(value, {.kernel = 3, .stride = 2, .ceil_mode = true}, path)
-                : fire(builder, value, part.squeeze, part.expand, path);
-  }
-  value = builder.dropout(value, config.probability("dropout"), "classifier.0");
-  value = builder.conv2d(
-      value, config.classes,
-      {.init = {.weights = LayerInit::Weights::normal_one_percent, .zero_bias = true}},
-      "classifier.1");
-  value = builder.relu(value, "classifier.2");
-  return builder.flatten(builder.global_average_pool(value, "classifier.3"), "flatten");
-}
-
 constexpr Part kPool{};
 constexpr std::array<Part, 11> kParts10 = {{kPool,
                                             {16, 64},
@@ -82,29 +59,40 @@ constexpr std::array<Part, 11> kParts11 = {{kPool,
                                             {64, 256},
                                             {64, 256}}};
 
-const std::vector<ModelOption> kOptions = {
-    {"dropout", "0.5", "probability of dropping before the classifier"}};
+struct Variant {
+  const char *name, *description;
+  std::int64_t channels, kernel;  // of the first convolution
+  std::span<const Part> parts;
+};
+constexpr std::array<Variant, 2> kVariants = {{
+    {"squeezenet1_0", "1x1 and 3x3 convolutions side by side", 96, 7, kParts10},
+    {"squeezenet1_1", "pooled earlier: 2.4 times less work", 64, 3, kParts11},
+}};
+
+ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config,
+              const Variant& variant) {
+  ValueId value = builder.conv2d(
+      image, variant.channels,
+      {.kernel_h = variant.kernel, .kernel_w = variant.kernel, .stride = 2, .init = kConvInit},
+      "features.0");
+  value = builder.relu(value, "features.1");
+  int child = 2;
+  for (const Part& part : variant.parts) {
+    const std::string path = fmt::format("features.{}", child++);
+    value = part.squeeze == 0
+                ? builder.max_pool(value, {.kernel = 3, .stride = 2, .ceil_mode = true}, path)
+                : fire(builder, value, part.squeeze, part.expand, path);
+  }
+  value = builder.dropout(value, config.probability("dropout"), "classifier.0");
+  value = builder.conv2d(value, config.classes, {.init = kSmallNormal}, "classifier.1");
+  value = builder.relu(value, "classifier.2");
+  return builder.flatten(builder.global_average_pool(value, "classifier.3"), "flatten");
+}
 
 }  // namespace
 
-ModelInfo squeezenet1_0_model() {
-  return {.name = "squeezenet1_0",
-          .description = "fire modules: 1x1 and 3x3 convolutions side by side",
-          .image = kImageNetImage,
-          .options = kOptions,
-          .build = [](NetworkBuilder& builder, ValueId image, const ModelConfig& config) {
-            return build(builder, image, config, 96, 7, kParts10);
-          }};
-}
-
-ModelInfo squeezenet1_1_model() {
-  return {.name = "squeezenet1_1",
-          .description = "as squeezenet1_0, pooled earlier: 2.4 times less work",
-          .image = kImageNetImage,
-          .options = kOptions,
-          .build = [](NetworkBuilder& builder, ValueId image, const ModelConfig& config) {
-            return build(builder, image, config, 64, 3, kParts11);
-          }};
+std::vector<ModelInfo> squeezenet_models() {
+  return family_of("squeezenet", kVariants, build, {dropout_option("0.5")});
 }
 
 }  // namespace ridgeline

@@ -1,6 +1,7 @@
 #include "ops/activation.h"
 
 #include <cmath>
+#include <numbers>
 
 #include "base/error.h"
 #include "ops/op.h"
@@ -23,6 +24,14 @@ std::string_view name_of(ActivationKind kind) {
       return "tanh";
     case ActivationKind::silu:
       return "silu";
+    case ActivationKind::hard_sigmoid:
+      return "hard_sigmoid";
+    case ActivationKind::hard_swish:
+      return "hard_swish";
+    case ActivationKind::gelu:
+      return "gelu";
+    case ActivationKind::gelu_tanh:
+      return "gelu_tanh";
   }
   return "?";
 }
@@ -72,6 +81,14 @@ std::int64_t forward_flops(ActivationKind kind) {
       return 1;
     case ActivationKind::silu:
       return 4;
+    case ActivationKind::hard_sigmoid:
+      return 4;  // add, two comparisons, divide
+    case ActivationKind::hard_swish:
+      return 5;
+    case ActivationKind::gelu:
+      return 4;  // two products with constants, erfc, times x
+    case ActivationKind::gelu_tanh:
+      return 8;  // 4 to the polynomial, the sigmoid's 3, times x
   }
   return 0;
 }
@@ -90,6 +107,14 @@ std::int64_t backward_flops(ActivationKind kind) {
       return 3;  // y * y, 1 - it, times diff_dst
     case ActivationKind::silu:
       return 8;  // the sigmoid's 3, then 5 as written below
+    case ActivationKind::hard_sigmoid:
+      return 3;  // two comparisons, divide
+    case ActivationKind::hard_swish:
+      return 5;  // two comparisons, divide, add, times diff_dst
+    case ActivationKind::gelu:
+      return 9;  // Φ's 3, the density's 3, then 3 as written below
+    case ActivationKind::gelu_tanh:
+      return 16;  // forward's 7, the polynomial's slope 3, then 6 as written below
   }
   return 0;
 }
@@ -114,13 +139,30 @@ void gradient(GradientContext& context) {
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
+double relu6(double x) { return x < 0 ? 0 : (x > 6 ? 6 : x); }
+
+// The normal distribution and its density. erfc keeps the digits of the far left tail.
+double normal_below(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+double normal_density(double x) {
+  return std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+}
+
+// gelu_tanh is x * (1 + tanh(u)) / 2 = x * sigmoid(2u), with u = √(2/π) (x + 0.044715 x³).
+constexpr double kCubic = 0.044715;
+double twice_u(double x) {
+  return 2.0 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi * x * (1.0 + kCubic * x * x);
+}
+double slope_of_twice_u(double x) {
+  return 2.0 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi * (1.0 + 3.0 * kCubic * x * x);
+}
+
 // Comparisons are written so that NaN passes through, as in PyTorch.
 double activate(const ActivationAttributes& a, double x) {
   switch (a.kind) {
     case ActivationKind::relu:
       return x < 0 ? 0 : x;
     case ActivationKind::relu6:
-      return x < 0 ? 0 : (x > 6 ? 6 : x);
+      return relu6(x);
     case ActivationKind::leaky_relu:
       return x < 0 ? a.slope * x : x;
     case ActivationKind::sigmoid:
@@ -129,11 +171,19 @@ double activate(const ActivationAttributes& a, double x) {
       return std::tanh(x);
     case ActivationKind::silu:
       return x * sigmoid(x);
+    case ActivationKind::hard_sigmoid:
+      return relu6(x + 3) / 6;
+    case ActivationKind::hard_swish:
+      return x * relu6(x + 3) / 6;
+    case ActivationKind::gelu:
+      return x * normal_below(x);
+    case ActivationKind::gelu_tanh:
+      return x * sigmoid(twice_u(x));
   }
   return 0;
 }
 
-// diff_src at the point whose dst (SiLU: src) is `kept`.
+// diff_src at the point whose dst is `kept`; its src where backward_uses_src.
 double differentiate(const ActivationAttributes& a, double diff, double kept) {
   switch (a.kind) {
     case ActivationKind::relu:
@@ -149,6 +199,17 @@ double differentiate(const ActivationAttributes& a, double diff, double kept) {
     case ActivationKind::silu: {
       const double s = sigmoid(kept);
       return diff * s * (1 + kept * (1 - s));
+    }
+    case ActivationKind::hard_sigmoid:
+      return kept <= 0 || kept >= 1 ? 0 : diff / 6;
+    case ActivationKind::hard_swish:
+      if (kept < -3) return 0;
+      return kept > 3 ? diff : diff * (kept / 3 + 0.5);
+    case ActivationKind::gelu:
+      return diff * (normal_below(kept) + kept * normal_density(kept));
+    case ActivationKind::gelu_tanh: {
+      const double s = sigmoid(twice_u(kept));
+      return diff * s * (1 + kept * (1 - s) * slope_of_twice_u(kept));
     }
   }
   return 0;

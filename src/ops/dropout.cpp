@@ -27,6 +27,9 @@ std::vector<OutputSpec> outputs(const Attributes& attributes, std::span<const Te
   if (!(probability >= 0.0 && probability <= 1.0)) {
     bad_input("dropout: the probability must be between 0 and 1, and is {}", probability);
   }
+  if (std::get<DropoutAttributes>(attributes).per_sample && inputs[0].shape.rank() < 2) {
+    bad_input("dropout: src {} has no samples to drop", inputs[0].shape.text());
+  }
   return {{inputs[0]}};
 }
 
@@ -44,8 +47,10 @@ template <typename T>
 void apply(const DropoutAttributes& a, const StepState& state, const Tensor& src_tensor,
            const Tensor& dst_tensor) {
   const Elements<T> src(src_tensor), dst(dst_tensor);
-  for (std::int64_t i = 0; i < dst_tensor.shape().elements(); ++i) {
-    dst.flat(i) = src.flat(i) * dropout_factor(a, state.seed, state.random_step, i);
+  const Shape& shape = dst_tensor.shape();
+  const std::int64_t of_draw = a.per_sample ? shape.elements() / shape[0] : 1;
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    dst.flat(i) = src.flat(i) * dropout_factor(a, state.seed, state.random_step, i / of_draw);
   }
 }
 
@@ -58,7 +63,7 @@ void reference(const OpCall& call) {
 
 std::string text(const Attributes& attributes) {
   const auto& a = std::get<DropoutAttributes>(attributes);
-  return fmt::format("p{} layer{}", a.probability, a.layer);
+  return fmt::format("p{} layer{}{}", a.probability, a.layer, a.per_sample ? " per sample" : "");
 }
 
 }  // namespace

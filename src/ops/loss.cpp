@@ -120,7 +120,8 @@ void forward(const OpCall& call) {
   }
   if (call.outputs[0].data != nullptr) {
     const double mean = valid == 0 ? 0.0 : loss / static_cast<double>(valid);
-    Elements<T>(call.outputs[0]).flat(0) = static_cast<T>(mean);
+    const double weight = loss_of(call.attributes).weight;
+    Elements<T>(call.outputs[0]).flat(0) = static_cast<T>(weight * mean);
   }
 }
 
@@ -132,6 +133,7 @@ void backward(const OpCall& call) {
   const std::int64_t valid = valid_rows(call.state, shape);
   const double smoothing = loss_of(call.attributes).label_smoothing;
   const double share = smoothing / static_cast<double>(classes);
+  const double scale = call.state.loss_scale * loss_of(call.attributes).weight;
   for (std::int64_t n = 0; n < rows; ++n) {
     const std::int64_t label = n < valid ? label_at(call.inputs[1], n, classes) : -1;
     for (std::int64_t k = 0; k < classes; ++k) {
@@ -140,8 +142,8 @@ void backward(const OpCall& call) {
         continue;
       }
       const double target = share + (k == label ? 1 - smoothing : 0);
-      diff_logits(n, k) = static_cast<T>((probabilities(n, k) - target) * call.state.loss_scale /
-                                         static_cast<double>(valid));
+      diff_logits(n, k) =
+          static_cast<T>((probabilities(n, k) - target) * scale / static_cast<double>(valid));
     }
   }
 }
@@ -193,7 +195,9 @@ void metrics_reference(const OpCall& call) {
 }
 
 std::string text(const Attributes& attributes) {
-  return fmt::format("smoothing{}", loss_of(attributes).label_smoothing);
+  const LossAttributes& a = loss_of(attributes);
+  const std::string weight = a.weight == 1.0 ? "" : fmt::format(" weight{}", a.weight);
+  return fmt::format("smoothing{}{}", a.label_smoothing, weight);
 }
 
 }  // namespace

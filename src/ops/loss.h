@@ -8,10 +8,11 @@ struct OpDef;
 
 struct LossAttributes {
   double label_smoothing = 0.0;
+  double weight = 1.0;  // of this loss in the sum of several
 };
 
-// Softmax cross-entropy, averaged over StepState::valid_rows; rows beyond them count nothing.
-// The gradient is multiplied by StepState::loss_scale.
+// Softmax cross-entropy, averaged over StepState::valid_rows and multiplied by the weight; rows
+// beyond them count nothing. The gradient is multiplied by StepState::loss_scale as well.
 extern const OpDef softmax_cross_entropy_op;           // (logits, labels) -> loss, probabilities
 extern const OpDef softmax_cross_entropy_backward_op;  // (probabilities, labels) -> diff_logits
 

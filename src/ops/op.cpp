@@ -45,12 +45,30 @@ const OpDef& op_def(OpKind kind) {
       return bn_backward_reduce_op;
     case OpKind::bn_backward_apply:
       return bn_backward_apply_op;
+    case OpKind::layer_norm:
+      return layer_norm_op;
+    case OpKind::layer_norm_backward:
+      return layer_norm_backward_op;
     case OpKind::add:
       return add_op;
+    case OpKind::multiply:
+      return multiply_op;
+    case OpKind::multiply_backward:
+      return multiply_backward_op;
     case OpKind::concat:
       return concat_op;
     case OpKind::slice:
       return slice_op;
+    case OpKind::split:
+      return split_op;
+    case OpKind::shuffle:
+      return shuffle_op;
+    case OpKind::pad:
+      return pad_op;
+    case OpKind::resize:
+      return resize_op;
+    case OpKind::resize_backward:
+      return resize_backward_op;
     case OpKind::reshape:
       return reshape_op;
     case OpKind::dropout:

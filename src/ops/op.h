@@ -18,12 +18,17 @@
 #include "ops/concat.h"
 #include "ops/conv2d.h"
 #include "ops/dropout.h"
+#include "ops/layer_norm.h"
 #include "ops/loss.h"
+#include "ops/multiply.h"
 #include "ops/normalize.h"
 #include "ops/optimizer.h"
 #include "ops/overflow_guard.h"
+#include "ops/pad.h"
 #include "ops/pool.h"
 #include "ops/reshape.h"
+#include "ops/resize.h"
+#include "ops/shuffle.h"
 #include "ops/step_state.h"
 
 namespace ridgeline {
@@ -47,9 +52,18 @@ enum class OpKind : std::uint8_t {
   bn_apply,
   bn_backward_reduce,
   bn_backward_apply,
+  layer_norm,
+  layer_norm_backward,
   add,
+  multiply,
+  multiply_backward,
   concat,
   slice,
+  split,
+  shuffle,
+  pad,
+  resize,
+  resize_backward,
   reshape,
   dropout,
   softmax_cross_entropy,
@@ -64,9 +78,10 @@ inline constexpr int kOpKinds = static_cast<int>(OpKind::adam) + 1;
 
 using Attributes =
     std::variant<std::monostate, NormalizeAttributes, Conv2dAttributes, ActivationAttributes,
-                 PoolAttributes, BatchNormAttributes, SliceAttributes, ReshapeAttributes,
-                 DropoutAttributes, LossAttributes, CastAttributes, OverflowGuardAttributes,
-                 SgdAttributes, AdamAttributes>;
+                 PoolAttributes, BatchNormAttributes, LayerNormAttributes, MultiplyAttributes,
+                 SliceAttributes, SplitAttributes, ShuffleAttributes, PadAttributes,
+                 ResizeAttributes, ReshapeAttributes, DropoutAttributes, LossAttributes,
+                 CastAttributes, OverflowGuardAttributes, SgdAttributes, AdamAttributes>;
 
 // Which part of a training step an op belongs to.
 enum class Phase : std::uint8_t {
@@ -82,7 +97,7 @@ enum class Phase : std::uint8_t {
 using ValueId = std::int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-// The work an op asks for, whoever does it: multiply-accumulates, floating-point operations (two
+// The work an op asks for, on any backend: multiply-accumulates, floating-point operations (two
 // for each of those) and the bytes of its inputs and outputs, each counted once.
 struct Cost {
   std::int64_t macs = 0, flops = 0, bytes_read = 0, bytes_written = 0;
@@ -134,7 +149,8 @@ struct OpDef {
   void (*gradient)(GradientContext&);      // null: no gradient flows through this op
   void (*reference)(const OpCall&);        // f32 and f64
   std::string (*text)(const Attributes&);  // attributes for keys and printing; null: none
-  // Inputs that stay in f32 where images and weights are narrower, one bit each.
+  // Inputs that stay in f32 where images and weights are narrower, one bit each. Scalars and
+  // numbers of which there is one for each channel stay so in every op.
   std::uint32_t wide_inputs = 0;
 };
 

@@ -14,7 +14,7 @@ struct OverflowGuardAttributes {
 };
 
 // Looks at every number of its inputs: where one is not finite, StepState::overflow is set and
-// whoever uses the new versions writes nothing in this step. The values themselves stay as they
+// ops that use the new versions write nothing in this step. The values themselves stay as they
 // are; the new versions are there to say what comes after the look.
 extern const OpDef overflow_guard_op;  // (value...) -> value'...
 

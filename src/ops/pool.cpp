@@ -5,11 +5,25 @@
 #include <limits>
 
 #include "base/error.h"
+#include "ops/adaptive_pool.h"
 #include "ops/op.h"
 #include "ops/reference.h"
 #include "ops/work.h"
 
 namespace ridgeline {
+
+std::string_view name_of(PoolKind kind) {
+  switch (kind) {
+    case PoolKind::max:
+      return "max";
+    case PoolKind::average:
+      return "average";
+    case PoolKind::adaptive_average:
+      return "adaptive_average";
+  }
+  return "?";
+}
+
 namespace {
 
 const PoolAttributes& pool_of(const Attributes& attributes) {
@@ -85,7 +99,15 @@ void check_axis(std::string_view op, const Axis& axis, std::int64_t windows) {
   }
 }
 
+Shape adaptive_dst_shape(std::string_view op, const PoolAttributes& a, const Shape& src) {
+  if (a.dst_h < 1 || a.dst_w < 1 || src[2] < 1 || src[3] < 1) {
+    bad_input("{}: src {} cannot be averaged to {}x{} pixels", op, src.text(), a.dst_h, a.dst_w);
+  }
+  return {src[0], src[1], a.dst_h, a.dst_w};
+}
+
 Shape dst_shape(std::string_view op, const PoolAttributes& a, const Shape& src) {
+  if (a.kind == PoolKind::adaptive_average) return adaptive_dst_shape(op, a, src);
   const Axis rows = rows_of(a, src[2]), columns = columns_of(a, src[3]);
   // Guards the division by the stride as well.
   const std::int64_t height = rows.stride < 1 ? 0 : rows.windows(a.ceil_mode);
@@ -107,7 +129,7 @@ std::vector<OutputSpec> forward_outputs(const Attributes& attributes,
     bad_input("pool: src {} must be (N, C, H, W)", src.shape.text());
   }
   const Shape dst = dst_shape("pool", a, src.shape);
-  if (a.kind == PoolKind::average) return {{{dst, src.dtype}}};
+  if (a.kind != PoolKind::max) return {{{dst, src.dtype}}};
   return {{{dst, src.dtype}}, {{dst, position_type(a)}}};
 }
 
@@ -132,18 +154,30 @@ std::vector<OutputSpec> backward_outputs(const Attributes& attributes,
   return {{{diff_src, diff_dst.dtype}}};
 }
 
+// Every window's additions and a division, forward and backward.
+Cost adaptive_work(const Shape& src, const Shape& dst) {
+  const std::int64_t taps = adaptive_taps(src[2], dst[2]) * adaptive_taps(src[3], dst[3]);
+  return elementwise(src[0] * src[1], taps + dst[2] * dst[3]);
+}
+
 // Comparisons or additions over the window; the average also divides.
-Cost forward_work(const Attributes& attributes, std::span<const TensorSpec>,
+Cost forward_work(const Attributes& attributes, std::span<const TensorSpec> inputs,
                   std::span<const OutputSpec> outputs) {
   const PoolAttributes& a = pool_of(attributes);
+  if (a.kind == PoolKind::adaptive_average) {
+    return adaptive_work(inputs[0].shape, outputs[0].spec.shape);
+  }
   const std::int64_t division = a.kind == PoolKind::average ? 1 : 0;
   return elementwise(outputs[0].spec.shape.elements(), a.kernel_h * a.kernel_w + division);
 }
 
 // max: one addition for each diff_dst; average: one division, and an addition for each tap.
 Cost backward_work(const Attributes& attributes, std::span<const TensorSpec> inputs,
-                   std::span<const OutputSpec>) {
+                   std::span<const OutputSpec> outputs) {
   const PoolAttributes& a = pool_of(attributes);
+  if (a.kind == PoolKind::adaptive_average) {
+    return adaptive_work(outputs[0].spec.shape, inputs[0].shape);
+  }
   return elementwise(inputs[0].shape.elements(),
                      a.kind == PoolKind::max ? 1 : a.kernel_h * a.kernel_w + 1);
 }
@@ -259,6 +293,7 @@ void backward(const PoolAttributes& a, const Tensor& diff_dst_tensor, const Tens
 
 void forward_reference(const OpCall& call) {
   const PoolAttributes& a = pool_of(call.attributes);
+  if (a.kind == PoolKind::adaptive_average) return adaptive_average(call);
   with_float_type(call.outputs[0].spec.dtype, [&](auto type) {
     using T = decltype(type);
     if (a.kind == PoolKind::max) {
@@ -271,6 +306,7 @@ void forward_reference(const OpCall& call) {
 
 void backward_reference(const OpCall& call) {
   const PoolAttributes& a = pool_of(call.attributes);
+  if (a.kind == PoolKind::adaptive_average) return adaptive_average_backward(call);
   const Tensor* positions = a.kind == PoolKind::max ? &call.inputs[1] : nullptr;
   with_float_type(call.outputs[0].spec.dtype, [&](auto type) {
     backward<decltype(type)>(a, call.inputs[0], positions, call.outputs[0]);
@@ -279,10 +315,12 @@ void backward_reference(const OpCall& call) {
 
 std::string text(const Attributes& attributes) {
   const PoolAttributes& a = pool_of(attributes);
-  std::string text = fmt::format("{} k{}x{} s{}x{} p{},{},{},{} d{}x{}",
-                                 a.kind == PoolKind::max ? "max" : "average", a.kernel_h,
-                                 a.kernel_w, a.stride_h, a.stride_w, a.pad_top, a.pad_left,
-                                 a.pad_bottom, a.pad_right, a.dilation_h, a.dilation_w);
+  if (a.kind == PoolKind::adaptive_average) {
+    return fmt::format("{} {}x{}", name_of(a.kind), a.dst_h, a.dst_w);
+  }
+  std::string text = fmt::format("{} k{}x{} s{}x{} p{},{},{},{} d{}x{}", name_of(a.kind),
+                                 a.kernel_h, a.kernel_w, a.stride_h, a.stride_w, a.pad_top,
+                                 a.pad_left, a.pad_bottom, a.pad_right, a.dilation_h, a.dilation_w);
   if (a.ceil_mode) text += " ceil";
   if (a.kind == PoolKind::average && !a.count_include_pad) text += " exclude_pad";
   return text;

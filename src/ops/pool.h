@@ -1,12 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace ridgeline {
 
 struct OpDef;
 
-enum class PoolKind : std::uint8_t { max, average };
+enum class PoolKind : std::uint8_t {
+  max,
+  average,
+  adaptive_average,  // windows follow from the height and width of dst
+};
+[[nodiscard]] std::string_view name_of(PoolKind kind);
 
 // Windows as in PyTorch. Global average pooling is an average pool whose window is the image.
 struct PoolAttributes {
@@ -19,6 +25,8 @@ struct PoolAttributes {
   bool count_include_pad = true;  // average: padding counts in the divisor
   // Height and width of src; read only by pool_backward, which cannot tell them from diff_dst.
   std::int64_t src_h = 0, src_w = 0;
+  // Height and width of dst; read only by adaptive_average, to which the window means nothing.
+  std::int64_t dst_h = 0, dst_w = 0;
 };
 
 // max: the second output holds, for each dst element, the position of its maximum in the window

@@ -136,9 +136,7 @@ class LossRuns {
         seed_(seed),
         batches_(batches),
         runner_(device, request) {
-    for (const ModelOption& option : find_model(spec_.model.name).options) {
-      if (option.name == "dropout") spec_.model.options["dropout"] = "0";
-    }
+    drop_nothing(spec_.model);
     if (work.inference) spec_.label_smoothing = 0.0;  // a matter of training alone
     plan_ = work.inference ? runner_.add_evaluation(spec_) : runner_.add_training(spec_);
     runner_.prepare(seed);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
+#include "inspect/network_document.h"
 #include "peers/line_process.h"
 #include "peers/parity.h"
 
@@ -18,7 +19,7 @@ namespace ridgeline {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr double kStopSeconds = 5.0;
 constexpr std::size_t kShownAnswer = 120;  // characters of an answer in a message
@@ -74,25 +75,17 @@ Json optimizer_json(const OptimizerAttributes& attributes, double rate) {
 
 Json work_json(const PeerWork& work) {
   const StepSpec& step = work.step;
-  const ModelConfig& model = step.model;
-  Json settings = Json::object();
-  for (const ModelOption& option : find_model(model.name).options) {
-    settings[std::string(option.name)] = model.option(option.name);
-  }
+  const NetworkForm form{.batch = step.batch,
+                         .training = !work.inference,
+                         .freeze = work.inference ? std::vector<std::string>() : step.freeze};
   return {{"kind", work.inference ? "inference" : "training"},
-          {"model", model.name},
-          {"settings", std::move(settings)},
+          {"network", network_document(step.model, form)},
           {"batch", step.batch},
-          {"channels", model.channels},
-          {"height", model.height},
-          {"width", model.width},
-          {"classes", model.classes},
           {"precision", name_of(step.precision)},
           {"optimizer", optimizer_json(step.optimizer, work.learning_rate)},
           {"mean", step.mean},
           {"deviation", step.deviation},
-          {"label_smoothing", step.label_smoothing},
-          {"freeze", step.freeze}};
+          {"label_smoothing", step.label_smoothing}};
 }
 
 std::optional<double> number(const Json& answer, const char* name) {
@@ -163,9 +156,9 @@ struct Peer::State {
       try {
         process = std::make_unique<LineProcess>(std::vector<std::string>{python, script.string()});
         const Json hello =
-            ask({{"do", "hello"}, {"peers", {name.backend()}}, {"threads", options.threads}},
+            ask({{"do", "hello"}, {"peers", {name.text()}}, {"threads", options.threads}},
                 options.start_seconds);
-        const Json& told = hello.at("peers").at(name.backend());
+        const Json& told = hello.at("peers").at(name.text());
         if (told.at("available").get<bool>()) {
           about.available = true;
           about.python = python;
@@ -185,7 +178,7 @@ struct Peer::State {
       about.reason += (i > 0 ? "; " : "") + reasons[i];
     }
     about.reason += fmt::format(
-        "; install it ({}), or name another interpreter in RIDGELINE_PYTHON", name.info->install);
+        "; install it ({}), or name another interpreter in RIDGELINE_PYTHON", name.install());
   }
 
   Json ask(Json request, double seconds) {
@@ -304,7 +297,7 @@ Peer::Peer(const PeerName& name, const PeerOptions& options)
     : state_(std::make_unique<State>(name, options)) {
   state_->start();
   if (!state_->about.available) {
-    bad_input("{} is not available: {}", name.backend(), state_->about.reason);
+    bad_input("{} is not available: {}", name.text(), state_->about.reason);
   }
 }
 

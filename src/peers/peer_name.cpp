@@ -11,6 +11,7 @@ namespace ridgeline {
 namespace {
 
 constexpr std::string_view kEager = "eager";
+constexpr std::string_view kTorchvision = "torchvision";
 
 std::vector<std::string_view> names_of_peers() {
   std::vector<std::string_view> names;
@@ -38,21 +39,20 @@ std::span<const PeerInfo> known_peers() {
        "cpu",
        {},
        {fp32, bf16},
-       {kEager, "channels_last", "amp", "compile"},
-       "apt-get install python3-torch python3-torchvision libopenblas0-pthread, or pip install "
-       "torch torchvision numpy"},
+       {kEager, "channels_last", "amp", "compile", kTorchvision},
+       "apt-get install python3-torch libopenblas0-pthread, or pip install torch numpy"},
       {"torch-cuda",
        "cuda",
        {},
        all,
-       {kEager, "channels_last", "amp", "compile", "cuda-graph"},
-       "pip install torch torchvision numpy, with a CUDA device"},
+       {kEager, "channels_last", "amp", "compile", "cuda-graph", kTorchvision},
+       "pip install torch numpy, with a CUDA device"},
       {"torch-mps",
        "mps",
        {},
        all,
-       {kEager, "channels_last", "amp", "compile"},
-       "pip install torch torchvision numpy, on a Mac"},
+       {kEager, "channels_last", "amp", "compile", kTorchvision},
+       "pip install torch numpy, on a Mac"},
       {"numpy",
        "cpu",
        {"mlp"},
@@ -126,6 +126,14 @@ PeerName parse_peer(std::string_view text) {
 
 std::string PeerName::text() const {
   return options.empty() ? backend() : backend() + "+" + joined(options, "+");
+}
+
+std::string PeerName::install() const {
+  std::string text(info->install);
+  if (has(kTorchvision)) {
+    text += "; for +torchvision apt-get install python3-torchvision, or pip install torchvision";
+  }
+  return text;
 }
 
 bool PeerName::has(std::string_view option) const {

@@ -15,7 +15,7 @@ namespace ridgeline {
 struct PeerInfo {
   std::string_view name;                 // "torch-cuda"
   std::string_view device;               // "cpu", "cuda" or "mps"
-  std::vector<std::string_view> models;  // that it computes; empty: every one of ours
+  std::vector<std::string_view> models;  // that it computes; empty: every network
   std::vector<Precision> precisions;     // that it computes in
   std::vector<std::string_view> options;
   std::string_view install;  // what to do where it is missing
@@ -38,6 +38,8 @@ struct PeerName {
   [[nodiscard]] std::string backend() const { return std::string(info->name); }
   [[nodiscard]] std::string text() const;  // "torch-cuda+channels_last+amp"
   [[nodiscard]] bool has(std::string_view option) const;
+  [[nodiscard]] std::string install()
+      const;  // what to do where it, or what its options need, is missing
 };
 
 // Throws bad_input for an unknown peer or option, with the known ones, and for options that exclude

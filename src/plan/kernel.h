@@ -75,7 +75,7 @@ struct Backend {
   bool gradients_in_any_layout = false;
   // Whose rows serve where it has none; null: it has all, or does without.
   const Backend* completed_by = nullptr;
-  // The plain loops that others are held against: they fuse nothing, and `auto` leaves them out.
+  // The plain loops that others are compared with: they fuse nothing, and `auto` leaves them out.
   bool plain = false;
   bool measures = false;     // times variants of its own while a plan is made
   bool own_threads = false;  // its kernels run threads that a profile cannot watch

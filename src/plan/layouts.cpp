@@ -120,7 +120,9 @@ class Settling {
     Step step;
     step.nodes = tile.nodes;
     step.layer = first.layer;
-    step.phase = first.phase;
+    // What is computed again inside a larger step belongs to that step.
+    const Node& last = graph_.node(tile.nodes.back());
+    step.phase = first.phase == Phase::recompute ? last.phase : first.phase;
     step.provider = tile.backend->name;
     step.row = tile.row->name;
     step.kernel = tile.row->make(problem, present);

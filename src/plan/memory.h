@@ -13,7 +13,7 @@ inline constexpr std::int64_t kAlignment = 64;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Lets outputs overwrite inputs that nobody needs any more.
+// Lets outputs overwrite inputs that are needed no more.
 void join_in_place(Plan& plan);
 
 // Finds each form's lifetime, then offsets in one arena such that nothing alive overlaps.

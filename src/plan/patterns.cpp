@@ -134,6 +134,30 @@ Match add_act_bn_backward(const Graph& graph, NodeId first) {
   return prepend(first, act_bn_backward(graph, user));
 }
 
+Match again_act_bn_backward(const Graph& graph, NodeId first) {
+  const Node& again = graph.node(first);
+  if (again.kind != OpKind::bn_apply) return {};
+  const NodeId user = sole_user_of_kind(graph, first, OpKind::activation_backward);
+  if (user == kNoNode || graph.node(user).inputs[0] == again.outputs[0]) return {};
+  const Match nodes = act_bn_backward(graph, user);
+  if (nodes.empty()) return {};
+  // Src, mean, variance and scale are those of the gradient.
+  const Node& apply = graph.node(nodes.back());
+  const bool same = std::equal(again.inputs.begin(), again.inputs.begin() + 4,
+                               apply.inputs.begin() + 1, apply.inputs.begin() + 5);
+  return same ? prepend(first, nodes) : Match();
+}
+
+Match add_again_act_bn_backward(const Graph& graph, NodeId first) {
+  const Node& node = graph.node(first);
+  if (node.kind != OpKind::add) return {};
+  const NodeId user = sole_user_of_kind(graph, first, OpKind::activation_backward);
+  if (user == kNoNode || graph.node(user).inputs[0] != node.outputs[0]) return {};
+  const NodeId again = graph.value(graph.node(user).inputs[1]).producer;
+  if (again == kNoNode || again < first) return {};
+  return prepend(first, again_act_bn_backward(graph, again));
+}
+
 Match act_backward_bias(const Graph& graph, NodeId first) {
   if (graph.node(first).kind != OpKind::activation_backward) return {};
   return append({first}, bias_gradient_beside(graph, first));
@@ -209,12 +233,20 @@ NormApplyOperands norm_apply_operands(const Problem& problem) {
 
 NormBackwardOperands norm_backward_operands(const Problem& problem) {
   NormBackwardOperands operands;
-  operands.diff = problem.input_index(problem.node().inputs[0]);
+  const std::size_t first = problem.node().kind == OpKind::bn_apply ? 1 : 0;
+  operands.diff = problem.input_index(problem.node(first).inputs[0]);
   for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
     const Node& node = problem.node(i);
+    if (node.kind == OpKind::bn_apply) {
+      operands.shift = problem.input_index(node.inputs[4]);
+      continue;
+    }
     if (node.kind == OpKind::add || node.kind == OpKind::activation_backward) {
-      const std::size_t second = problem.input_index(node.inputs[1]);
-      (node.kind == OpKind::add ? operands.other : operands.kept) = second;
+      if (node.kind == OpKind::add) {
+        operands.other = problem.input_index(node.inputs[1]);
+      } else if (!operands.shift) {
+        operands.kept = problem.input_index(node.inputs[1]);
+      }
       operands.stored = problem.find_output(node.outputs[0]);
       operands.activation = activation_of(node);
       continue;

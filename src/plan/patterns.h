@@ -12,7 +12,7 @@ namespace ridgeline::patterns {
 
 using Match = std::vector<NodeId>;
 
-// conv2d or linear, then bias or activation or both, as far as nobody else needs what lies between.
+// conv2d or linear, then bias or activation or both, as far as no other op needs what lies between.
 Match conv2d_epilogue(const Graph& graph, NodeId first);
 Match linear_epilogue(const Graph& graph, NodeId first);
 
@@ -29,6 +29,9 @@ Match bn_backward(const Graph& graph, NodeId first);
 Match act_bn_backward(const Graph& graph, NodeId first);
 Match add_bn_backward(const Graph& graph, NodeId first);
 Match add_act_bn_backward(const Graph& graph, NodeId first);
+// The same where the activation's src is computed again by the bn_apply of that normalisation.
+Match again_act_bn_backward(const Graph& graph, NodeId first);
+Match add_again_act_bn_backward(const Graph& graph, NodeId first);
 
 // activation_backward, the add of gradients before it, and the bias_backward of its result, which
 // others use as well: it is output 0.
@@ -81,7 +84,8 @@ struct NormBackwardOperands {
   using Index = std::optional<std::size_t>;
   std::size_t diff = 0, src = 0, mean = 0, variance = 0;  // inputs
   Index other, kept, scale, given_scale, given_shift;     // inputs
-  Index stored, diff_scale, diff_shift, diff_src;         // outputs
+  Index shift;  // input, where the activation's src is computed again
+  Index stored, diff_scale, diff_shift, diff_src;  // outputs
   bool reduce = false, apply = false;
   BatchNormAttributes attributes;
   std::optional<ActivationAttributes> activation;

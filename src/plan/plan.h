@@ -41,7 +41,7 @@ struct Step {
   std::string provider;  // the backend's name
   std::string row;       // the name of its kernel row, or "reorder"
   std::unique_ptr<Kernel> kernel;
-  std::vector<FormId> inputs, outputs;  // kNoForm: an output that nobody reads
+  std::vector<FormId> inputs, outputs;  // kNoForm: an output that is not read
   std::int64_t workspace_offset = 0;
   Cost work;  // the algorithmic work of the ops it covers
   // What it executes: bytes of the values at its own boundary, without a layout's padding, and
@@ -89,7 +89,7 @@ inline constexpr std::array<PassInfo, 4> kPasses = {{
     {"fusion", "kernels that cover several ops"},
     {"slices", "concatenation and its gradient without copies"},
     {"constants", "weights of inference cast and reordered once, not in every run"},
-    {"inplace", "outputs that overwrite an input nobody needs any more"},
+    {"inplace", "outputs overwrite inputs that are no longer needed"},
 }};
 [[nodiscard]] bool pass_enabled(const PlanOptions& options, std::string_view pass);
 

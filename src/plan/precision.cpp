@@ -48,7 +48,9 @@ class PrecisionPass {
     const bool as_it_comes = node.phase == Phase::optimizer || node.kind == OpKind::cast ||
                              node.kind == OpKind::overflow_guard;
     if (as_it_comes || !is_float(type) || type == DType::f64) return type;
-    return (op_def(node.kind).wide_inputs >> input & 1U) != 0 ? DType::f32 : narrow_;
+    const bool wide = (op_def(node.kind).wide_inputs >> input & 1U) != 0 ||
+                      made_.graph.value(value).spec.shape.rank() < 2;
+    return wide ? DType::f32 : narrow_;
   }
 
   // All weights that are used narrow, in one row at the start of the step: one kernel casts all.

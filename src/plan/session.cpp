@@ -91,7 +91,7 @@ void reorder(Device& device, const Plan& plan, const Tensor& from, const Tensor&
   for (const Backend* backend : plan.providers) {
     if (kernel == nullptr) kernel = backend->make_reorder(from.spec, from.layout, to.layout);
   }
-  ensure(kernel != nullptr, "nobody can copy layout {} to {}", from.layout.text(),
+  ensure(kernel != nullptr, "no backend copies layout {} to {}", from.layout.text(),
          to.layout.text());
   const DeviceMemory workspace(device, std::max<std::size_t>(kernel->workspace_bytes, 64));
   device.launch(*kernel, {{&from, 1}, {&to, 1}, workspace.data(), nullptr, device.queue()});
@@ -225,7 +225,7 @@ void Session::write(const std::string& name, std::span<const std::byte> bytes) {
   ensure(size == entry.bytes || (entry.role == Role::input && size < entry.bytes),
          "{} takes {} bytes, not {}", name, entry.bytes, size);
   std::byte* place = state_memory_.data() + entry.offset;
-  if (entry.role == Role::parameter || entry.role == Role::statistics) set_up_ = kNobody;
+  if (entry.role == Role::parameter || entry.role == Role::statistics) set_up_ = kNoPlan;
   if (entry.role == Role::input) {
     device_.stage(place, bytes.data(), bytes.size());
   } else {
@@ -244,7 +244,7 @@ void Session::read(const std::string& name, std::span<std::byte> bytes) const {
 
 void Session::clear(const std::string& name) {
   const StateEntry& entry = state_.at(name);
-  if (entry.role == Role::parameter || entry.role == Role::statistics) set_up_ = kNobody;
+  if (entry.role == Role::parameter || entry.role == Role::statistics) set_up_ = kNoPlan;
   device_.fill(state_memory_.data() + entry.offset, std::byte{0},
                static_cast<std::size_t>(entry.bytes));
 }

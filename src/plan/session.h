@@ -76,9 +76,9 @@ class Session {
   void stop_when(std::function<bool()> stop) { stop_ = std::move(stop); }
   // Whether a run may be left in the middle.
   [[nodiscard]] bool stops_within_runs() const { return stop_ && device_.kind() == "cpu"; }
-  // Tells `observer` of the steps of run() from now on; null: nobody, or who marks steps for other
-  // tools where nvtx_wanted(). What was recorded is recorded anew, so that the observer hears of
-  // it. REQUIRES: the device is idle.
+  // Tells `observer` of the steps of run() from now on; null: none, or the one that marks steps for
+  // other tools where nvtx_wanted(). What was recorded is recorded anew, so that the observer hears
+  // of it. REQUIRES: the device is idle.
   void observe(StepObserver* observer);
   // Starts the launches of a step alone; queued.
   void launch_step(PlanId id, std::size_t step);
@@ -142,9 +142,9 @@ class Session {
   std::int64_t state_size_ = 0, scratch_size_ = 0;
   DeviceMemory state_memory_, scratch_;
   bool prepared_ = false;
-  // Whose setup lies in scratch with the weights as they are now; kNobody: none.
-  static constexpr PlanId kNobody = ~PlanId{0};
-  PlanId set_up_ = kNobody;
+  // Whose setup lies in scratch with the weights as they are now; kNoPlan: none.
+  static constexpr PlanId kNoPlan = ~PlanId{0};
+  PlanId set_up_ = kNoPlan;
 
   StepState step_state_;
   // Copies under way to the device; one is used again only after the device has been waited for.

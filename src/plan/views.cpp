@@ -29,6 +29,7 @@ class Slicing {
     }
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
       if (is(s, OpKind::slice)) idle[s] = view_slice(s);
+      if (is(s, OpKind::split)) idle[s] = view_parts(s);
     }
     std::size_t kept = 0;
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
@@ -116,6 +117,22 @@ class Slicing {
     }
     const auto& attributes = std::get<SliceAttributes>(plan_.graph->node(step.nodes[0]).attributes);
     make_slice(dst, src, attributes.begin);
+    return 1;
+  }
+
+  char view_parts(std::size_t s) {
+    const Step& step = plan_.steps[s];
+    const FormId src = step.inputs[0];
+    const bool all = std::all_of(step.outputs.begin(), step.outputs.end(), [&](FormId part) {
+      return part == kNoForm || can_be_slice(part);
+    });
+    if (!all || form(src).layout.kind() != LayoutKind::nhwc) return 0;
+    const auto& attributes = std::get<SplitAttributes>(plan_.graph->node(step.nodes[0]).attributes);
+    std::int64_t channel = 0;
+    for (std::size_t i = 0; i < step.outputs.size(); ++i) {
+      if (step.outputs[i] != kNoForm) make_slice(step.outputs[i], src, channel);
+      channel += attributes.channels[i];
+    }
     return 1;
   }
 

@@ -10,7 +10,7 @@
 namespace ridgeline::report {
 namespace {
 
-std::string pieces_text(const std::vector<Piece>& pieces) {
+std::string latex_pieces(const std::vector<Piece>& pieces) {
   std::string text;
   for (const Piece& piece : pieces) {
     text += piece.strong ? fmt::format("\\textbf{{{}}}", latex_text(piece.text))
@@ -21,7 +21,7 @@ std::string pieces_text(const std::vector<Piece>& pieces) {
 }
 
 // Verbatim would end where the text says so: every line is set by itself.
-std::string listing_text(const std::string& text) {
+std::string latex_listing(const std::string& text) {
   std::string result = "\\begin{quote}\\small\\ttfamily\\raggedright\n";
   std::string line;
   const auto finish = [&] {
@@ -43,29 +43,29 @@ std::string listing_text(const std::string& text) {
   return result + "\\end{quote}\n";
 }
 
-class Writer {
+class LatexWriter {
  public:
-  explicit Writer(const PictureFiles& pictures) : pictures_(pictures) {}
+  explicit LatexWriter(const PictureFiles& pictures) : pictures_(pictures) {}
 
-  void operator()(const Paragraph& paragraph) { add(pieces_text(paragraph.pieces) + '\n'); }
-  void operator()(const Listing& listing) { add(listing_text(listing.text)); }
+  void operator()(const Paragraph& paragraph) { add(latex_pieces(paragraph.pieces) + '\n'); }
+  void operator()(const Listing& listing) { add(latex_listing(listing.text)); }
   void operator()(const Notice& notice) {
     add(fmt::format("\\begin{{quote}}\\textbf{{{}: {}.}} {}\\end{{quote}}\n",
                     latex_text(notice.severity), latex_text(notice.name),
-                    pieces_text(notice.pieces)));
+                    latex_pieces(notice.pieces)));
   }
   void operator()(const Cards& cards) {
     std::string text = "\\begin{itemize}\n";
     for (const Card& card : cards.cards) {
       text += fmt::format("\\item \\textbf{{{}.}} {}\n", latex_text(card.number),
-                          pieces_text(card.pieces));
+                          latex_pieces(card.pieces));
     }
     add(text + "\\end{itemize}\n");
   }
   void operator()(const Judgement& judgement) {
     add(fmt::format("\\begin{{quote}}\\emph{{{}}}\\\\\n\\textbf{{{}.}} {}\\end{{quote}}\n",
                     latex_text(judgement.statement), latex_text(judgement.verdict),
-                    pieces_text(judgement.pieces)));
+                    latex_pieces(judgement.pieces)));
   }
   void operator()(const Table& table) { add(latex_float(table, "H")); }
   void operator()(const Figure& figure) {
@@ -133,7 +133,7 @@ std::string latex_caption(const std::string& title, const std::string& caption) 
 }
 
 std::string latex_document(const Document& document, const PictureFiles& pictures) {
-  Writer writer(pictures);
+  LatexWriter writer(pictures);
   writer.add(kPreamble);
   writer.add(fmt::format(
       "\\title{{{}{}}}\n\\author{{}}\n\\date{{{}\\\\{{\\small made by {}}}}}\n"

@@ -34,7 +34,7 @@ std::string strong_text(std::string_view text, char next = ' ') {
   return works ? "**" + markdown_text(text) + "**" : markdown_text(text);
 }
 
-std::string pieces_text(const std::vector<Piece>& pieces) {
+std::string markdown_pieces(const std::vector<Piece>& pieces) {
   std::string text;
   for (const Piece& piece : pieces) {
     const std::string_view words = piece.text;
@@ -67,7 +67,7 @@ std::string cell_text(const Cell& cell) {
 }
 
 // A fence longer than any in the text.
-std::string listing_text(const std::string& text) {
+std::string markdown_listing(const std::string& text) {
   std::size_t longest = 2, run = 0;
   for (const char c : text) {
     run = c == '`' ? run + 1 : 0;
@@ -77,28 +77,29 @@ std::string listing_text(const std::string& text) {
   return fmt::format("{}\n{}\n{}\n", fence, valid_utf8(text), fence);
 }
 
-class Writer {
+class MarkdownWriter {
  public:
-  explicit Writer(const PictureFiles& pictures) : pictures_(pictures) {}
+  explicit MarkdownWriter(const PictureFiles& pictures) : pictures_(pictures) {}
 
-  void operator()(const Paragraph& paragraph) { add(pieces_text(paragraph.pieces)); }
-  void operator()(const Listing& listing) { add(listing_text(listing.text)); }
+  void operator()(const Paragraph& paragraph) { add(markdown_pieces(paragraph.pieces)); }
+  void operator()(const Listing& listing) { add(markdown_listing(listing.text)); }
   void operator()(const Notice& notice) {
     add(fmt::format("> {} {}",
                     strong_text(fmt::format("{}: {}.", capitalised(notice.severity), notice.name)),
-                    pieces_text(notice.pieces)));
+                    markdown_pieces(notice.pieces)));
   }
   void operator()(const Cards& cards) {
     std::string text;
     for (const Card& card : cards.cards) {
-      text += fmt::format("- {} {}\n", strong_text(card.number + "."), pieces_text(card.pieces));
+      text +=
+          fmt::format("- {} {}\n", strong_text(card.number + "."), markdown_pieces(card.pieces));
     }
     add(text);
   }
   void operator()(const Judgement& judgement) {
     add(fmt::format("> *{}*  \n> {} {}", markdown_text(judgement.statement),
                     strong_text(capitalised(judgement.verdict) + "."),
-                    pieces_text(judgement.pieces)));
+                    markdown_pieces(judgement.pieces)));
   }
   void operator()(const Table& table) { add(markdown_table(table)); }
   void operator()(const Figure& figure) {
@@ -203,7 +204,7 @@ std::string markdown_table(const Table& table) {
 }
 
 std::string markdown_document(const Document& document, const PictureFiles& pictures) {
-  Writer writer(pictures);
+  MarkdownWriter writer(pictures);
   writer.add("# " + markdown_text(document.title));
   if (!document.subtitle.empty()) writer.add(at_line_start(markdown_text(document.subtitle)));
   writer.add(fmt::format("Made {} by {}.", markdown_text(document.generated),

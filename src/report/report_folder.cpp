@@ -101,7 +101,7 @@ ReportFolder::ReportFolder(const fs::path& target) {
   const fs::path marker = new_ / kMarker;
   fs::create_directories(new_, error);
   if (error) bad_input("{}: cannot be made: {}", new_.string(), error.message());
-  // Whoever holds the lock is writing; without one, a program was killed there.
+  // The process that holds the lock is writing; without one, a program was killed there.
   lock_ = open(marker.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock_ < 0) {
     const std::string reason = std::strerror(errno);

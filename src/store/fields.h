@@ -113,6 +113,10 @@ struct Fields<Work> {
       Field{"kind", &R::kind, "", "`training`, `inference` or `evaluation`", "",
             shown("kind", "{}", "training")},
       Field{"model", &R::model, "", "Name of the network", "", shown("network")},
+      Field{"model_hash", &R::model_hash, "",
+            "SHA-256 of the file that the network comes from, its first 16 digits; NULL: it is one "
+            "of `ridgeline models`",
+            "", shown("network file", "file {}")},
       Field{"settings", &R::settings, "", "JSON: settings of the network with their values", "",
             shown("options")},
       Field{"image", &R::image, "", "Channels x height x width of a sample", "",

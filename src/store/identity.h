@@ -30,7 +30,8 @@ struct Work {
   std::string kind = "training";  // or "inference", "evaluation"
   // The network.
   std::string model;
-  Settings settings;  // every option of the model with its value
+  std::string model_hash;  // of the file that the network comes from; empty: it is of the zoo
+  Settings settings;       // every option of the model with its value
   ImageShape image;
   std::int64_t classes = 0;
   std::string init = "pytorch";  // how weights begin, where no file gives them

@@ -191,6 +191,7 @@ std::string identity_key(const RunRecord& run, std::span<const std::string_view>
 }
 
 void complete_settings(Work& work) {
+  if (!work.model_hash.empty()) return;
   for (const ModelInfo& model : all_models()) {
     if (model.name != work.model) continue;
     for (const ModelOption& option : model.options) {
@@ -206,7 +207,7 @@ std::string settings_text(const Work& work) {
   std::vector<std::string> words;
   for (const auto& [name, value] : work.settings) {
     const bool usual =
-        model != models.end() &&
+        model != models.end() && work.model_hash.empty() &&
         std::any_of(model->options.begin(), model->options.end(), [&](const ModelOption& option) {
           return option.name == name && option.fallback == value;
         });

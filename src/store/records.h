@@ -64,7 +64,7 @@ struct RunRecord {
 };
 
 // `queued`: iterations that were not waited for one by one, their mean as one sample. `watched`:
-// after the turns, for the sensors, with nobody else in between.
+// after the turns, for the sensors, with no other one in between.
 enum class SampleKind { warmup, measured, split, queued, watched };
 
 // One iteration. `wall_seconds` is synchronised time by the host's clock.

@@ -5,6 +5,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "models/model.h"
+#include "onnx/network.h"
 #include "store/identity_fields.h"
 
 namespace ridgeline {
@@ -82,6 +83,13 @@ RunFilter parse_run_filter(const std::string& text) {
       bad_input("'{}' in '{}': must be NAME=VALUE, for example backend=native", part, text);
     }
     begin = end + 1;
+  }
+  // A file is meant by its contents.
+  if (const auto model = filter.find("model");
+      model != filter.end() && onnx::is_network_file(model->second)) {
+    const ModelConfig config = onnx::named_config(model->second);
+    model->second = config.name;
+    filter["model_hash"] = onnx::short_hash(*config.source);
   }
   return filter;
 }

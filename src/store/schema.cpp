@@ -81,6 +81,8 @@ constexpr std::array kMigrations = {
        ALTER TABLE "runs" ADD COLUMN "recompute" INTEGER;
        ALTER TABLE "runs" ADD COLUMN "disabled_passes" TEXT;
        ALTER TABLE "runs" ADD COLUMN "modes" TEXT;)",
+    // 6: networks that come from a file.
+    R"(ALTER TABLE "runs" ADD COLUMN "model_hash" TEXT;)",
 };
 static_assert(kMigrations.size() == kSchemaVersion - 1);
 

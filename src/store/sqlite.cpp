@@ -120,8 +120,8 @@ const std::string& Statement::file() const { return connection_->name(); }
 
 Connection::Connection(const fs::path& path, Access access)
     : name_(path.string()), uri_(uri_of(path, "")), log_(name_ + "-wal") {
-  // Readers open for writing too, where they may: whoever closes last then brings the log home and
-  // removes it, and nobody else can.
+  // Readers open for writing too, where they may: the last one to close it then merges the log and
+  // removes it; no other one can.
   const int flags = access == Access::write_or_create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
                                                       : SQLITE_OPEN_READWRITE;
   open(uri_, flags);

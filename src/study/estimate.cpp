@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "inspect/complexity.h"
 #include "lab/options.h"
+#include "onnx/network.h"
 #include "peers/peer_name.h"
 
 namespace ridgeline::study {
@@ -49,7 +50,7 @@ OptimizerOptions optimizer_of(const Part& part, const Configuration& configurati
 }
 
 ModelConfig model_of(const Part& part, const Configuration& configuration, const DataShape& data) {
-  ModelConfig model = default_config(configuration.model);
+  ModelConfig model = onnx::named_config(configuration.model);
   if (data.channels > 0) {
     model.channels = data.channels;
     model.height = data.height;
@@ -79,7 +80,7 @@ StepDemand Estimator::demand(const Part& part, const Configuration& configuratio
   const bool inference = part.command == PartCommand::inference;
   const ModelConfig& model = spec.model;
   StepDemand& demand = known_[{
-      model.name, model.options, ImageShape{model.channels, model.height, model.width},
+      configuration.model, model.options, ImageShape{model.channels, model.height, model.width},
       model.classes, spec.batch, optimizer.name, momentum_of(optimizer), part.freeze, inference}];
   if (demand.batch == 0) {
     const std::unique_ptr<Device> cpu = make_device("cpu");

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "onnx/network.h"
+
 namespace ridgeline::study {
 namespace {
 
@@ -141,7 +143,7 @@ std::vector<Configuration> expand(const Part& part) {
 }
 
 std::string key_of(const Part& part, const Configuration& configuration) {
-  std::string key = configuration.model;
+  std::string key = onnx::key_of_model(configuration.model);
   for (const SettingAxis& setting : part.settings) {
     if (setting.values.size() < 2) continue;
     key += fmt::format("/{}={}", setting.name, configuration.settings.at(setting.name));

@@ -11,6 +11,7 @@
 #include "devices/device.h"
 #include "lab/options.h"
 #include "models/model.h"
+#include "onnx/network.h"
 #include "peers/peer_name.h"
 #include "plan/plan.h"
 #include "study/datasets.h"
@@ -27,11 +28,7 @@ void check_name(const char* what, const std::string& name,
             nearest(name, known) ? "" : ".", joined(known, ", "));
 }
 
-void check_model(const std::string& name) {
-  std::vector<std::string_view> known;
-  for (const ModelInfo& model : all_models()) known.push_back(model.name);
-  check_name("model", name, known);
-}
+void check_model(const std::string& name) { (void)onnx::named_config(name); }
 
 void check_device(const std::string& name) {
   if (name.starts_with("cuda:") && name.size() > 5 &&
@@ -116,9 +113,10 @@ PartCommand command_of(TomlEntry& entry) {
 void check_settings(const Part& part, const TomlEntry& entry) {
   for (const SettingAxis& axis : part.settings) {
     for (const std::string& name : part.models) {
-      const ModelInfo& model = find_model(name);
       std::vector<std::string_view> known;
-      for (const ModelOption& option : model.options) known.push_back(option.name);
+      for (const ModelOption& option : options_of(onnx::named_config(name))) {
+        known.push_back(option.name);
+      }
       if (std::find(known.begin(), known.end(), axis.name) != known.end()) continue;
       entry.refuse_at("settings",
                       fmt::format("{} has no setting '{}'{} Its own: {}", name, axis.name,
@@ -129,7 +127,7 @@ void check_settings(const Part& part, const TomlEntry& entry) {
 }
 
 // Axes of this part that have values.
-std::vector<std::string_view> axes_of(const Part& part) {
+std::vector<std::string_view> axis_names(const Part& part) {
   std::vector<std::string_view> names;
   const auto add = [&](std::string_view name, std::size_t values) {
     if (values > 0) names.push_back(name);
@@ -147,7 +145,7 @@ std::vector<std::string_view> axes_of(const Part& part) {
 void check_together(const Part& part, const TomlEntry& entry) {
   if (part.models.empty()) entry.refuse("'models' is missing: which networks?");
   for (const std::string& axis : part.one_at_a_time) {
-    const std::vector<std::string_view> axes = axes_of(part);
+    const std::vector<std::string_view> axes = axis_names(part);
     if (std::find(axes.begin(), axes.end(), axis) != axes.end()) continue;
     entry.refuse_at("one_at_a_time", fmt::format("'{}' is no axis with values in this part{} It "
                                                  "has: {}",

@@ -221,6 +221,7 @@ Settings settings_of(const TrainConfig& config, const Split& data) {
       {"test samples", fmt::format("{}", data.test.count())},
       {"contents of the data", fingerprint(data)}};
   for (const auto& [name, value] : step.model.options) settings["option " + name] = value;
+  if (step.model.source) settings["model file"] = "sha256 " + step.model.source->hash();
   // More epochs than before are welcome, unless the rates so far would have been others.
   if (config.schedule.kind == Schedule::Kind::cosine) {
     settings["epochs (of the cosine schedule)"] = fmt::format("{}", config.epochs);

@@ -38,7 +38,8 @@ inline constexpr const char* kPrecision = "precision";
 
 struct Checkpoint {
   std::filesystem::path folder;
-  ModelConfig model;
+  ModelConfig model;  // when read, without the source of a network that came from a file
+  std::string model_file, model_hash;    // of such a network
   std::vector<std::string> class_names;  // of the data; empty where it has none
   std::string weights;                   // the file that the training began with, in words
   Settings settings, surroundings;

@@ -24,10 +24,16 @@ void read_optional(const Json& json, const char* key, std::optional<T>& value) {
 }
 
 Json json_of(const ModelConfig& model) {
-  return {{"name", model.name},       {"channels", model.channels},
-          {"height", model.height},   {"width", model.width},
-          {"classes", model.classes}, {"init", model.init == InitScheme::he ? "he" : "pytorch"},
-          {"options", model.options}};
+  Json json = {
+      {"name", model.name},       {"channels", model.channels},
+      {"height", model.height},   {"width", model.width},
+      {"classes", model.classes}, {"init", model.init == InitScheme::he ? "he" : "pytorch"},
+      {"options", model.options}};
+  if (model.source) {
+    json["file"] = std::filesystem::absolute(model.source->path()).string();
+    json["file_hash"] = model.source->hash();
+  }
+  return json;
 }
 
 ModelConfig read_model(const Json& json) {
@@ -189,6 +195,8 @@ Checkpoint parse_checkpoint(const std::string& text, const std::string& where) {
     }
     Checkpoint checkpoint;
     checkpoint.model = read_model(document.at("model"));
+    checkpoint.model_file = document.at("model").value("file", "");
+    checkpoint.model_hash = document.at("model").value("file_hash", "");
     checkpoint.class_names = document.at("class_names").get<std::vector<std::string>>();
     checkpoint.weights = document.value("weights", "");
     checkpoint.settings = document.at("settings").get<Settings>();

@@ -47,8 +47,8 @@ StateDict state_dict(std::span<const Parameter> parameters, const std::string& m
     const std::vector<float> values =
         source != nullptr ? match.pairs[i].tensor->to_float() : initial_floats(parameter, seed);
     WeightTensor tensor{parameter.name, WeightType::f32, {}, keep<float>(dict, values)};
-    for (int axis = 0; axis < parameter.shape.rank(); ++axis) {
-      tensor.dims.push_back(parameter.shape[axis]);
+    for (int axis = 0; axis < parameter.file_shape.rank(); ++axis) {
+      tensor.dims.push_back(parameter.file_shape[axis]);
     }
     dict.tensors.push_back(std::move(tensor));
     if (!parameter.name.ends_with(kVariance)) continue;

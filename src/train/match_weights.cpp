@@ -19,6 +19,11 @@ std::vector<std::int64_t> dims_of(const Shape& shape) {
   return dims;
 }
 
+// The dimensions of a parameter in files.
+std::vector<std::int64_t> file_dims(const Parameter& parameter) {
+  return dims_of(parameter.file_shape);
+}
+
 std::string layer_of(std::string_view name) { return std::string(name.substr(0, name.rfind('.'))); }
 
 TensorsByName tensors_by_name(const WeightFile& file) {
@@ -56,14 +61,19 @@ std::vector<Parameter> zoo_parameters(const ModelInfo& model, std::int64_t chann
   }
 }
 
-// Whether the file has exactly a model's names, and its shapes up to the head's.
+// Whether a parameter's first dimension is the number of classes.
+bool is_of_head(const Parameter& parameter, const std::string& head) {
+  return parameter.auxiliary_head || layer_of(parameter.name) == head;
+}
+
+// Whether the file has exactly a model's names, and its shapes up to the heads'.
 bool fits(const std::vector<Parameter>& parameters, const TensorsByName& tensors) {
   if (parameters.empty() || parameters.size() != tensors.size()) return false;
   const std::string head = head_layer(parameters);
   return std::all_of(parameters.begin(), parameters.end(), [&](const Parameter& parameter) {
     const auto found = tensors.find(parameter.name);
     return found != tensors.end() &&
-           (layer_of(parameter.name) == head || found->second->dims == dims_of(parameter.shape));
+           (is_of_head(parameter, head) || found->second->dims == file_dims(parameter));
   });
 }
 
@@ -101,6 +111,19 @@ void check_finite(const WeightFile& file) {
     bad_input(
         "{}: '{}' has {} of {} values that are not finite; the training that produced it failed",
         file.path.string(), tensor.name, wrong, values.size());
+  }
+}
+
+void check_finite(std::span<const Parameter> parameters, const std::string& file) {
+  for (const Parameter& parameter : parameters) {
+    if (parameter.init.kind != Init::Kind::given) continue;
+    const std::vector<double> values = parameter.init.values();
+    const auto wrong = std::count_if(values.begin(), values.end(),
+                                     [](double value) { return !std::isfinite(value); });
+    if (wrong > 0) {
+      bad_input("{}: '{}' has {} of {} values that are not finite", file, parameter.name, wrong,
+                values.size());
+    }
   }
 }
 
@@ -151,7 +174,7 @@ WeightMatch match_weights(std::span<const Parameter> parameters, const WeightFil
   };
   std::size_t used = 0;
   for (const Parameter& parameter : parameters) {
-    const std::vector<std::int64_t> dims = dims_of(parameter.shape);
+    const std::vector<std::int64_t> dims = file_dims(parameter);
     const auto found = tensors.find(parameter.name);
     if (found == tensors.end()) {
       trouble("missing", parameter.name, "", dims_text(dims));
@@ -163,7 +186,7 @@ WeightMatch match_weights(std::span<const Parameter> parameters, const WeightFil
       trouble("no weights", parameter.name, tensor.text(), dims_text(dims));
     } else if (tensor.dims == dims) {
       match.pairs.push_back({parameter.name, &tensor});
-    } else if (options.new_head && layer_of(parameter.name) == head &&
+    } else if (options.new_head && is_of_head(parameter, head) &&
                differs_in_classes(tensor.dims, dims)) {
       match.kept.push_back(fmt::format("{} ({} in the file, {} here)", parameter.name,
                                        dims_text(tensor.dims), dims_text(dims)));

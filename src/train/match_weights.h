@@ -15,8 +15,8 @@ namespace ridgeline {
 
 struct MatchOptions {
   std::string model;  // for messages
-  // The last layer with parameters, the classifier, may have another number of classes in the file;
-  // it then keeps its initial values.
+  // The last layer with parameters, the classifier, and those of auxiliary heads may have another
+  // number of classes in the file; they then keep their initial values.
   bool new_head = false;
 };
 
@@ -41,6 +41,9 @@ struct WeightMatch {
 
 // Bad_input naming a tensor with NaN or infinity in it.
 void check_finite(const WeightFile& file);
+
+// The same for parameters that begin with the values of a file.
+void check_finite(std::span<const Parameter> parameters, const std::string& file);
 
 // The name that a parameter has today: without the "module." and "_orig_mod." of PyTorch's wrappers
 // in front, and DenseNet's

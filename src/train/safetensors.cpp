@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
+#include "train/weight_file.h"
 
 namespace ridgeline {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // as in the original implementation
-constexpr std::size_t kLargestRank = 16;
 constexpr const char* kMetadata = "__metadata__";
 
 struct FormatType {

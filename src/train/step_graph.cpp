@@ -3,12 +3,14 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/philox.h"
 #include "graph/autodiff.h"
+#include "graph/leave_out.h"
 #include "plan/precision.h"
 
 namespace ridgeline {
@@ -35,31 +37,55 @@ ValueId network_input(Graph& graph, const StepSpec& spec, bool training) {
   return graph.add_node(OpKind::normalize, std::move(normalize), inputs, "input", Phase::input)[0];
 }
 
-// What all steps share: the input to logits.
-StepGraph network_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
-  const ModelConfig& model = spec.model;
+// A step as far as its logits or its loss.
+struct ForwardGraph {
   StepGraph step;
-  Graph& graph = step.graph;
-  const ValueId image = network_input(graph, spec, training);
-  NetworkBuilder builder(graph, training, model.init, spec.dtype,
+  std::vector<AuxiliaryHead> heads;  // in training
+  std::vector<ValueId> losses;       // whose sum step.loss is
+};
+
+// What all steps share: the input to logits.
+ForwardGraph network_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
+  const ModelConfig& model = spec.model;
+  ForwardGraph made;
+  StepGraph& step = made.step;
+  const ValueId image = network_input(step.graph, spec, training);
+  NetworkBuilder builder(step.graph, training, model.init, spec.dtype,
                          training ? spec.freeze : std::vector<std::string>());
   step.logits = build(builder, image);
   step.parameters = builder.parameters();
-  return step;
+  if (training) {
+    made.heads = builder.auxiliary_heads();
+  } else if (!builder.auxiliary_heads().empty()) {
+    SmallerGraph smaller = keep_what_leads_to(step.graph, {&step.logits, 1});
+    step.logits = smaller.value_of[static_cast<std::size_t>(step.logits)];
+    step.graph = std::move(smaller.graph);
+  }
+  return made;
 }
 
 // What training and evaluation share: pixels to loss and totals.
-StepGraph forward_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
-  StepGraph step = network_graph(spec, build, training);
+ForwardGraph forward_graph(const StepSpec& spec, const BuildNetwork& build, bool training) {
+  ForwardGraph made = network_graph(spec, build, training);
+  StepGraph& step = made.step;
   Graph& graph = step.graph;
   const ValueId labels = graph.add_value(kLabels, {Shape{spec.batch}, DType::i32}, Role::input);
   const ValueId totals = graph.add_value(kMetrics, {Shape{4}, DType::f64}, Role::metric);
-  step.loss = graph.add_node(OpKind::softmax_cross_entropy, LossAttributes{spec.label_smoothing},
-                             {step.logits, labels}, "loss", Phase::forward)[0];
+  const auto add_loss = [&](ValueId logits, double weight, const std::string& layer) {
+    const LossAttributes attributes{spec.label_smoothing, weight};
+    made.losses.push_back(graph.add_node(OpKind::softmax_cross_entropy, attributes,
+                                         {logits, labels}, layer, Phase::forward)[0]);
+    return made.losses.back();
+  };
+  step.loss = add_loss(step.logits, 1.0, "loss");
+  for (const AuxiliaryHead& head : made.heads) {
+    const ValueId other = add_loss(head.logits, head.loss_weight, "auxiliary_loss");
+    step.loss = graph.add_node(OpKind::add, {}, {step.loss, other}, "loss", Phase::forward)[0];
+  }
   graph.add_node(OpKind::metrics, {}, {totals, step.loss, step.logits, labels}, "loss",
                  Phase::forward);
   graph.mark_output(step.loss);
-  return step;
+  return made;
 }
 
 ValueId state_like(Graph& graph, const Parameter& parameter, DType dtype, const char* suffix) {
@@ -83,10 +109,10 @@ void add_update(Graph& graph, const Parameter& parameter, ValueId gradient, cons
                  layer, Phase::optimizer);
 }
 
-BuildNetwork zoo_builder(const StepSpec& spec) {
+BuildNetwork network_builder(const StepSpec& spec) {
   check_config(spec.model);
   return [&spec](NetworkBuilder& builder, ValueId image) {
-    return find_model(spec.model.name).build(builder, image, spec.model);
+    return build_network(builder, image, spec.model);
   };
 }
 
@@ -116,7 +142,8 @@ void check_freeze(const StepSpec& spec, std::span<const Parameter> parameters) {
 }  // namespace
 
 StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build) {
-  StepGraph step = forward_graph(spec, build, true);
+  ForwardGraph forward = forward_graph(spec, build, true);
+  StepGraph& step = forward.step;
   check_freeze(spec, step.parameters);
   std::vector<Parameter> trained;
   std::vector<ValueId> wanted;
@@ -126,9 +153,9 @@ StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build) {
     wanted.push_back(step.graph.find(parameter.name));
   }
   if (trained.empty()) bad_input("all parameters are frozen: nothing is left to train");
-  const Seed seed{step.loss, kNoValue};
-  const std::vector<ValueId> gradients =
-      differentiate(step.graph, {&seed, 1}, wanted, spec.recompute);
+  std::vector<Seed> seeds;
+  for (const ValueId loss : forward.losses) seeds.push_back({loss, kNoValue});
+  const std::vector<ValueId> gradients = differentiate(step.graph, seeds, wanted, spec.recompute);
   for (std::size_t i = 0; i < trained.size(); ++i) {
     ensure(gradients[i] != kNoValue, "{} has no influence on the loss", trained[i].name);
     step.graph.name_gradient(gradients[i], gradient_name(trained[i].name));
@@ -141,13 +168,13 @@ StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build) {
 }
 
 StepGraph evaluation_graph(const StepSpec& spec, const BuildNetwork& build) {
-  StepGraph step = forward_graph(spec, build, false);
+  StepGraph step = forward_graph(spec, build, false).step;
   step.graph.mark_output(step.logits);
   return in_precision(std::move(step), spec.precision);
 }
 
 InferenceGraph inference_graph(const StepSpec& spec, const BuildNetwork& build) {
-  StepGraph step = network_graph(spec, build, false);
+  StepGraph step = network_graph(spec, build, false).step;
   step.graph.mark_output(step.logits);
   InferenceGraph made{
       .graph = {}, .parameters = std::move(step.parameters), .folds = {}, .logits = step.logits};
@@ -167,22 +194,50 @@ InferenceGraph inference_graph(const StepSpec& spec, const BuildNetwork& build) 
   return made;
 }
 
-StepGraph training_graph(const StepSpec& spec) { return training_graph(spec, zoo_builder(spec)); }
+StepGraph training_graph(const StepSpec& spec) {
+  return training_graph(spec, network_builder(spec));
+}
 
 StepGraph evaluation_graph(const StepSpec& spec) {
-  return evaluation_graph(spec, zoo_builder(spec));
+  return evaluation_graph(spec, network_builder(spec));
 }
 
 InferenceGraph inference_graph(const StepSpec& spec) {
-  return inference_graph(spec, zoo_builder(spec));
+  return inference_graph(spec, network_builder(spec));
 }
+
+namespace {
+
+constexpr double kCut = 2.0;  // of truncated normals, as torch.nn.init.trunc_normal_ has it
+// Numbers that are drawn anew come from blocks far behind those of all first draws.
+constexpr int kRedrawShift = 40;
+
+double truncated_normal(PhiloxSequence& random, std::uint64_t block, double deviation) {
+  double value = deviation * random.normal();
+  for (std::uint64_t draw = 1; std::abs(value) > kCut; ++draw) {
+    random.seek(block + (draw << kRedrawShift));
+    value = deviation * random.normal();
+    random.seek(block + 1);
+  }
+  return value;
+}
+
+}  // namespace
 
 std::vector<double> initial_values(const Parameter& parameter, std::uint64_t seed) {
   const auto count = static_cast<std::size_t>(parameter.shape.elements());
-  std::vector<double> values(count, parameter.init.amount);
-  if (parameter.init.kind == Init::Kind::constant) return values;
-  const bool normal = parameter.init.kind == Init::Kind::normal;
-  const std::size_t of_block = normal ? 1 : 2;  // values that a block of random numbers is good for
+  const double amount = parameter.init.amount;
+  const Init::Kind kind = parameter.init.kind;
+  if (kind == Init::Kind::given) {
+    std::vector<double> values = parameter.init.values();
+    ensure(values.size() == count, "{}: {} elements given, {} wanted", parameter.name,
+           values.size(), count);
+    return values;
+  }
+  std::vector<double> values(count, amount);
+  if (kind == Init::Kind::constant) return values;
+  // Values that a block of random numbers is good for.
+  const std::size_t of_block = kind == Init::Kind::uniform ? 2 : 1;
   const std::uint64_t stream = hash_of(parameter.name);
   const auto blocks = static_cast<std::int64_t>((count + of_block - 1) / of_block);
   parallel_for(blocks, kLeastBlocks, [&](std::int64_t first, std::int64_t last) {
@@ -190,8 +245,9 @@ std::vector<double> initial_values(const Parameter& parameter, std::uint64_t see
     random.seek(static_cast<std::uint64_t>(first));
     const std::size_t end = std::min(count, static_cast<std::size_t>(last) * of_block);
     for (std::size_t i = static_cast<std::size_t>(first) * of_block; i < end; ++i) {
-      values[i] =
-          parameter.init.amount * (normal ? random.normal() : 2.0 * random.uniform_double() - 1.0);
+      values[i] = kind == Init::Kind::truncated_normal ? truncated_normal(random, i, amount)
+                  : kind == Init::Kind::normal         ? amount * random.normal()
+                                               : amount * (2.0 * random.uniform_double() - 1.0);
     }
   });
   return values;

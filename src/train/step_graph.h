@@ -62,7 +62,7 @@ struct InferenceGraph {
 // The network between the normalised image and the logits.
 using BuildNetwork = std::function<ValueId(NetworkBuilder& builder, ValueId image)>;
 
-// Of a model of the zoo, as spec.model tells, or of any network.
+// Of the network that spec.model tells, or of any other.
 [[nodiscard]] StepGraph training_graph(const StepSpec& spec);
 [[nodiscard]] StepGraph evaluation_graph(const StepSpec& spec);
 [[nodiscard]] InferenceGraph inference_graph(const StepSpec& spec);

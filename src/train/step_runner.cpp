@@ -88,7 +88,7 @@ std::vector<StepRunner::NamedTensor> StepRunner::read_weights() const {
   for (const Parameter& parameter : parameters_) {
     // A plan may leave out what it does not touch.
     if (session_.has(parameter.name)) {
-      tensors.push_back(read_tensor(parameter.name, parameter.shape));
+      tensors.push_back(read_tensor(parameter.name, parameter.file_shape));
     }
   }
   return tensors;

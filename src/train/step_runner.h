@@ -51,7 +51,7 @@ class StepRunner {
     DType dtype = DType::f32;
     std::vector<std::byte> bytes;
   };
-  // All that a network is: parameters and running statistics.
+  // All that a network is: parameters and running statistics, in the shapes of weight files.
   [[nodiscard]] std::vector<NamedTensor> read_weights() const;
   // All that a training goes on from: the same and the optimizer's state. REQUIRES: a training
   // plan.

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "train/pickle.h"
+#include "train/weight_file.h"
 #include "train/zip.h"
 
 namespace ridgeline {
@@ -16,7 +17,6 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-constexpr std::size_t kLargestRank = 16;
 constexpr int kMostWrappings = 4;  // {"model": {"state_dict": ...}}
 constexpr std::uint64_t kLargestPickle = std::uint64_t{1} << 26;
 // Tensors that are no plain part of their storage are copied; in all this many times the file.

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <limits>
 
 #include "base/error.h"
 #include "train/safetensors.h"
@@ -87,22 +86,6 @@ std::size_t size_of(WeightType type) { return kTypes[static_cast<std::size_t>(ty
 bool is_real(WeightType type) {
   return type == WeightType::f64 || type == WeightType::f32 || type == WeightType::f16 ||
          type == WeightType::bf16;
-}
-
-std::string dims_text(std::span<const std::int64_t> dims) {
-  if (dims.empty()) return "scalar";
-  std::string text;
-  for (const std::int64_t dim : dims) text += fmt::format("{}{}", text.empty() ? "" : "x", dim);
-  return text;
-}
-
-std::optional<std::int64_t> checked_elements(std::span<const std::int64_t> dims) {
-  std::int64_t elements = 1;
-  for (const std::int64_t dim : dims) {
-    if (dim < 0 || __builtin_mul_overflow(elements, dim, &elements)) return std::nullopt;
-  }
-  if (elements > std::numeric_limits<std::int64_t>::max() / 8) return std::nullopt;
-  return elements;
 }
 
 std::string WeightTensor::text() const {

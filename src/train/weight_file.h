@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/dims.h"
 #include "base/mapped_file.h"
 
 namespace ridgeline {
@@ -34,16 +34,12 @@ enum class WeightType : std::uint8_t {
   boolean
 };
 
+// No tensor of a network has more dimensions: a file that claims so is broken.
+inline constexpr std::size_t kLargestRank = 16;
+
 [[nodiscard]] std::string_view name_of(WeightType type);  // "f32"
 [[nodiscard]] std::size_t size_of(WeightType type);
 [[nodiscard]] bool is_real(WeightType type);
-
-// "64x3x7x7"; "scalar" for no dimensions.
-[[nodiscard]] std::string dims_text(std::span<const std::int64_t> dims);
-
-// Elements of dims that may come from anywhere; nothing when one is negative or the bytes of so
-// many elements of eight bytes cannot be counted.
-[[nodiscard]] std::optional<std::int64_t> checked_elements(std::span<const std::int64_t> dims);
 
 // A view on a file's tensor: row-major, little-endian, at any alignment.
 struct WeightTensor {

@@ -93,7 +93,7 @@ TEST(Roofs, OfOneThreadAreThoseOfOneCore) {
   EXPECT_DOUBLE_EQ(roofs.find_compute("fp32")->flops_per_second, 60 * kGiga);
   EXPECT_DOUBLE_EQ(roofs.memory[2].bytes_per_second, 12 * kGiga);
   EXPECT_EQ(roofs.memory[0].capacity_bytes, 32 * kKiB);
-  // Nobody is woken.
+  // No thread is woken.
   EXPECT_FALSE(roofs.latency_seconds.has_value());
 }
 

@@ -2,8 +2,8 @@
 // goes well, when it is interrupted, killed, or when two write at once.
 
 #include <gtest/gtest.h>
-#include <signal.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -87,7 +87,7 @@ TEST_F(BenchCli, DevicesFollowTheBackendsUnlessTold) {
   EXPECT_EQ(second.at("device"), "cuda:0");
 }
 
-TEST_F(BenchCli, RefusesWhatNobodyKnowsAndLeavesNothing) {
+TEST_F(BenchCli, RefusesUnknownNamesAndLeavesNothing) {
   const auto refused = [&](const std::string& arguments, const std::string& part) {
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments << '\n' << outcome.err;
@@ -257,14 +257,21 @@ TEST_F(BenchCli, InterruptedRunsSaySo) {
 }
 
 TEST_F(BenchCli, InterruptionReachesTheOtherProcesses) {
-  Child child("bench mlp --batch 8 --warmup 1 --iterations 100000000 --processes 3 --json",
-              folder_);
-  ASSERT_GT(wait_for_samples(200), 0U);
-  child.send(SIGINT);
-  const Outcome outcome = child.finish();
-  EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
-  EXPECT_GT(Json::parse(outcome.out).at("results")[0].at("samples").get<int>(), 0);
-  EXPECT_EQ(store().runs()[0].status, RunStatus::interrupted);
+  // Programs that a script starts in the background begin with SIGINT ignored.
+  for (void (*const before)(int) : {SIG_DFL, SIG_IGN}) {
+    SCOPED_TRACE(before == SIG_IGN ? "ignored" : "default");
+    fs::remove(folder_ / "ridgeline.db");
+    void (*const former)(int) = std::signal(SIGINT, before);
+    Child child("bench mlp --batch 8 --warmup 1 --iterations 100000000 --processes 3 --json",
+                folder_);
+    std::signal(SIGINT, former);
+    ASSERT_GT(wait_for_samples(200), 0U);
+    child.send(SIGINT);
+    const Outcome outcome = child.finish();
+    EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
+    EXPECT_GT(Json::parse(outcome.out).at("results")[0].at("samples").get<int>(), 0);
+    EXPECT_EQ(store().runs()[0].status, RunStatus::interrupted);
+  }
 }
 
 TEST_F(BenchCli, AKilledBenchLeavesAllFinishedTurns) {

@@ -382,7 +382,8 @@ TEST_F(Cli, DescribeTellsWorkBytesAndMemory) {
 
 TEST_F(Cli, DescribeWritesItsFiles) {
   const Outcome outcome =
-      run("describe mnist_cnn --image 40x32 --classes 7 --csv layers.csv --draw net.svg");
+      run("describe mnist_cnn --image 40x32 --classes 7 --csv layers.csv --draw net.svg "
+          "--graph net.json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("image 1x40x32, 7 classes"), std::string::npos) << outcome.out;
   std::stringstream csv, drawing, step;
@@ -392,6 +393,10 @@ TEST_F(Cli, DescribeWritesItsFiles) {
   for (const char* part : {"<svg", ">conv1: conv2d 3x3<", ">8x38x30", "</svg>"}) {
     EXPECT_NE(drawing.str().find(part), std::string::npos) << part;
   }
+  const auto graph = nlohmann::json::parse(std::ifstream(folder_ / "net.json"));
+  EXPECT_EQ(graph.at("model"), "mnist_cnn");
+  EXPECT_EQ(graph.at("values")[0].at("shape"), (std::vector<int>{1, 1, 40, 32}));
+  EXPECT_EQ(graph.at("values").back().at("shape"), (std::vector<int>{1, 7}));
   ASSERT_EQ(run("describe mnist_cnn --draw step.svg --draw-view step").code, 0);
   step << std::ifstream(folder_ / "step.svg").rdbuf();
   EXPECT_NE(step.str().find("conv2d_backward_weights"), std::string::npos);
@@ -405,6 +410,7 @@ TEST_F(Cli, DescribeRefusesBadUse) {
   expect_refused("describe mlp --precision bf16", {"fp32 only"});
   expect_refused("describe mlp --draw-view pretty", {"--draw-view", "network, step"});
   expect_refused("describe mlp --draw missing/folder/x.svg", {"cannot be written"});
+  expect_refused("describe mlp --graph missing/folder/x.json", {"cannot be written"});
   expect_refused("describe resnet18 --image 16x0", {"--image '16x0'"});
 }
 

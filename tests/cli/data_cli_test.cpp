@@ -41,11 +41,12 @@ class DataCli : public FileTest {
   }
 };
 
-const std::string kTrain = "train mnist_cnn --image 28x28 --epochs 2 --batch 4 --json --data ";
+const std::string kTrainOnPhotos =
+    "train mnist_cnn --image 28x28 --epochs 2 --batch 4 --json --data ";
 
 TEST_F(DataCli, TrainsOnAFolderAndOnItsPackAlike) {
   write_photos();
-  const Outcome folder = run(kTrain + "photos --workers 1");
+  const Outcome folder = run(kTrainOnPhotos + "photos --workers 1");
   ASSERT_EQ(folder.code, 0) << folder.err;
   const Json first = Json::parse(folder.out);
   EXPECT_EQ(first["data"]["image"], "3x28x28");
@@ -58,7 +59,7 @@ TEST_F(DataCli, TrainsOnAFolderAndOnItsPackAlike) {
   const Outcome packed = run("data pack photos p.pack --jpeg");
   ASSERT_EQ(packed.code, 0) << packed.err;
   expect_contains(packed.out, {"p.pack: 16 training + 6 test images of 2 classes"});
-  const Outcome again = run(kTrain + "p.pack --workers 3");
+  const Outcome again = run(kTrainOnPhotos + "p.pack --workers 3");
   ASSERT_EQ(again.code, 0) << again.err;
   const Json second = Json::parse(again.out);
   EXPECT_EQ(second["epochs"][1]["train_loss"], first["epochs"][1]["train_loss"]);
@@ -68,8 +69,9 @@ TEST_F(DataCli, TrainsOnAFolderAndOnItsPackAlike) {
 TEST_F(DataCli, SkippedFilesAreNamedByEveryCommand) {
   write_photos();
   write_file(folder_ / "photos/train/cat/x.webp", {'R', 'I', 'F', 'F'});
-  for (const std::string& command : {kTrain + "photos", std::string("data pack photos p.pack"),
-                                     std::string("eval mnist_cnn --classes 2 --data photos")}) {
+  for (const std::string& command :
+       {kTrainOnPhotos + "photos", std::string("data pack photos p.pack"),
+        std::string("eval mnist_cnn --classes 2 --data photos")}) {
     const Outcome outcome = run(command);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     expect_contains(outcome.err, {"1 image file is passed over", "cat/x.webp"});
@@ -86,7 +88,7 @@ TEST_F(DataCli, NamesThatAreNoUtf8BreakNothing) {
     write_class_folders(folder_ / "d" / part, {cafe, "tea"}, 4, part[0] == 'v' ? 500 : 0);
   }
   const Outcome train =
-      run(kTrain + "d --checkpoint run --label " + cafe + " --store s.db --confusion");
+      run(kTrainOnPhotos + "d --checkpoint run --label " + cafe + " --store s.db --confusion");
   ASSERT_EQ(train.code, 0) << train.err;
   for (const std::string& command :
        {std::string("data check d --json"), std::string("data pack d p.pack --json"),
@@ -102,7 +104,7 @@ TEST_F(DataCli, NamesThatAreNoUtf8BreakNothing) {
   expect_contains(run("store list --store s.db --json").out, {"caf\xef\xbf\xbd"});
   expect_contains(run("infer d/val/tea/0.jpg --checkpoint run").out, {"caf\xef\xbf\xbd", "tea"});
   EXPECT_EQ(load_dataset((folder_ / "p.pack").string()).train.class_names[0], "caf\xef\xbf\xbd");
-  const Outcome resumed = run(kTrain + "d --checkpoint run --resume --store none");
+  const Outcome resumed = run(kTrainOnPhotos + "d --checkpoint run --resume --store none");
   EXPECT_EQ(resumed.code, 0) << resumed.err;
 }
 
@@ -130,14 +132,14 @@ TEST_F(DataCli, ListsOfProblemsEndAfterTen) {
 TEST_F(DataCli, BrokenImagesAreListedOrRefused) {
   write_photos();
   write_file(folder_ / "photos/train/dog/3.jpg", {'b', 'a', 'd'});
-  const Outcome outcome = run(kTrain + "photos");
+  const Outcome outcome = run(kTrainOnPhotos + "photos");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json document = Json::parse(outcome.out);
   ASSERT_EQ(document["broken_images"].size(), 1U);
   expect_contains(document["broken_images"][0], {"dog/3.jpg"});
   const Outcome table = run("train mnist_cnn --image 28x28 --epochs 1 --batch 4 --data photos");
   expect_contains(table.out, {"broken images        1, replaced", "dog/3.jpg: is neither"});
-  const Outcome strict = run(kTrain + "photos --strict");
+  const Outcome strict = run(kTrainOnPhotos + "photos --strict");
   EXPECT_EQ(strict.code, 2);
   expect_contains(strict.err, {"dog/3.jpg"});
 }
@@ -182,10 +184,10 @@ TEST_F(DataCli, RefusesWrongUse) {
   };
   refused("data pack photos x.pack --jpeg --size 32", {"cannot be combined with --size"});
   refused("data pack photos nowhere/x.pack", {"nowhere/x.pack"});
-  refused(kTrain + "photos --augment zoom", {"--augment", "zoom", "crop"});
-  refused(kTrain + "photos --workers -1", {"--workers -1"});
+  refused(kTrainOnPhotos + "photos --augment zoom", {"--augment", "zoom", "crop"});
+  refused(kTrainOnPhotos + "photos --workers -1", {"--workers -1"});
   refused("train mnist_cnn --data photos --image 3x28x28", {"--image 3x28x28", "HxW"});
-  refused(kTrain + "photos --normalize mnist,1", {"--normalize"});
+  refused(kTrainOnPhotos + "photos --normalize mnist,1", {"--normalize"});
   refused("train mnist_cnn --data mnist_cnn.pack", {"no such file"});
   refused("train mlp --data photos --image 28x28 --full-batch --augment crop", {"full-batch"});
   EXPECT_FALSE(fs::exists(folder_ / "x.pack"));

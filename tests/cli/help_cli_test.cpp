@@ -27,7 +27,7 @@ const std::vector<std::string> kCommands = {
     "store columns", "study",      "study list", "study show",   "report",       "help",
     "version",       "completion"};
 
-class HelpCli : public testing::ProgramTest {
+class SlowHelpCli : public testing::ProgramTest {
  protected:
   void TearDown() override {
     unsetenv("COLUMNS");
@@ -62,7 +62,7 @@ void expect_fits(const std::string& text, std::size_t width, const std::string& 
   }
 }
 
-TEST_F(HelpCli, EveryCommandHasAUsageHeadingsAndExamples) {
+TEST_F(SlowHelpCli, EveryCommandHasAUsageHeadingsAndExamples) {
   for (const std::string& command : kCommands) {
     const std::string help = help_of(command);
     EXPECT_NE(help.find("\nUsage: ridgeline " + command), std::string::npos) << help;
@@ -71,7 +71,7 @@ TEST_F(HelpCli, EveryCommandHasAUsageHeadingsAndExamples) {
   }
 }
 
-TEST_F(HelpCli, NamesAllCommands) {
+TEST_F(SlowHelpCli, NamesAllCommands) {
   const std::string help = help_of("");
   for (const std::string& command : kCommands) {
     if (command.find(' ') != std::string::npos) continue;
@@ -79,14 +79,14 @@ TEST_F(HelpCli, NamesAllCommands) {
   }
 }
 
-TEST_F(HelpCli, LinesFitTheTerminal) {
+TEST_F(SlowHelpCli, LinesFitTheTerminal) {
   for (const std::string& command : kCommands) {
     expect_fits(help_of(command, 80), 80, command);
     expect_fits(help_of(command, 300), 100, command);
   }
 }
 
-TEST_F(HelpCli, ShowsNothingOfTheParser) {
+TEST_F(SlowHelpCli, ShowsNothingOfTheParser) {
   for (const std::string& command : kCommands) {
     const std::string help = help_of(command);
     for (const char* innards :
@@ -104,7 +104,7 @@ TEST_F(HelpCli, ShowsNothingOfTheParser) {
   EXPECT_NE(help_of("train").find("Samples per step [default: 64]"), std::string::npos);
 }
 
-TEST_F(HelpCli, OptionsStandUnderHeadings) {
+TEST_F(SlowHelpCli, OptionsStandUnderHeadings) {
   for (const char* command : {"train", "bench", "profile"}) {
     const std::string help = help_of(command);
     for (const char* heading : {"\nModel:\n", "\nData:\n", "\nTraining:\n", "\nExecution:\n",
@@ -114,7 +114,7 @@ TEST_F(HelpCli, OptionsStandUnderHeadings) {
   }
 }
 
-TEST_F(HelpCli, HelpIsACommandToo) {
+TEST_F(SlowHelpCli, HelpIsACommandToo) {
   EXPECT_EQ(run("help").out, run("--help").out);
   EXPECT_EQ(run("help train").out, run("train --help").out);
   EXPECT_EQ(run("help store list").out, run("store list --help").out);
@@ -125,7 +125,7 @@ TEST_F(HelpCli, HelpIsACommandToo) {
   EXPECT_EQ(run("version").out.rfind("ridgeline ", 0), 0U);
 }
 
-TEST_F(HelpCli, TheManPageHasEveryCommandAndOption) {
+TEST_F(SlowHelpCli, TheManPageHasEveryCommandAndOption) {
   const std::string page = run("help --man").out;
   EXPECT_EQ(page.rfind(".TH RIDGELINE 1", 0), 0U);
   for (const std::string& command : kCommands) {
@@ -159,7 +159,7 @@ std::set<std::string> offered(const std::filesystem::path& folder, const std::st
   return names;
 }
 
-TEST_F(HelpCli, BashCompletesCommandsOptionsAndValues) {
+TEST_F(SlowHelpCli, BashCompletesCommandsOptionsAndValues) {
   const std::string script = run("completion bash").out;
   std::ofstream(folder_ / "completion.bash") << script;
   const auto offers = [&](const std::string& words, const std::string& name) {
@@ -180,7 +180,7 @@ TEST_F(HelpCli, BashCompletesCommandsOptionsAndValues) {
   EXPECT_TRUE(offered(folder_, "ridgeline train mlp --weights ''").empty());
 }
 
-TEST_F(HelpCli, OtherShellsGetEveryOptionToo) {
+TEST_F(SlowHelpCli, OtherShellsGetEveryOptionToo) {
   const std::string zsh = run("completion zsh").out, fish = run("completion fish").out;
   EXPECT_EQ(zsh.rfind("#compdef ridgeline", 0), 0U);
   std::istringstream options(run("options").out);
@@ -194,7 +194,7 @@ TEST_F(HelpCli, OtherShellsGetEveryOptionToo) {
   EXPECT_NE(wrong.err.find("bash, zsh, fish"), std::string::npos) << wrong.err;
 }
 
-TEST_F(HelpCli, BackendsListsThePeersWithReasons) {
+TEST_F(SlowHelpCli, BackendsListsThePeersWithReasons) {
   const Json document = Json::parse(run("backends --json").out);
   std::set<std::string> names;
   for (const Json& peer : document.at("peers")) {
@@ -218,7 +218,7 @@ TEST_F(HelpCli, BackendsListsThePeersWithReasons) {
 }
 
 // Commands that need nothing but the program.
-TEST_F(HelpCli, TablesFitTheTerminal) {
+TEST_F(SlowHelpCli, TablesFitTheTerminal) {
   for (const int width : {80, 120}) {
     for (const char* command :
          {"models", "backends", "data list", "study list", "study backends --dry-run",
@@ -233,14 +233,14 @@ TEST_F(HelpCli, TablesFitTheTerminal) {
   EXPECT_EQ(shown("backends --wide", 80), shown("backends", 1000));
 }
 
-TEST_F(HelpCli, PipedTablesAreWhole) {
+TEST_F(SlowHelpCli, PipedTablesAreWhole) {
   const std::string whole = run("models").out;
   EXPECT_EQ(whole.find("…"), std::string::npos) << whole;
   EXPECT_EQ(whole.find("not shown"), std::string::npos) << whole;
   EXPECT_EQ(whole, shown("models --wide", 80));
 }
 
-TEST_F(HelpCli, ColumnsAreChosenByName) {
+TEST_F(SlowHelpCli, ColumnsAreChosenByName) {
   const std::string text = shown("models --columns model,PARAM", 80);
   const std::string first = lines_of(text)[0];
   EXPECT_EQ(testing::words_of(first), (std::vector<std::string>{"model", "parameters"}));
@@ -250,7 +250,7 @@ TEST_F(HelpCli, ColumnsAreChosenByName) {
   EXPECT_NE(wrong.err.find("median ms"), std::string::npos) << wrong.err;
 }
 
-TEST_F(HelpCli, TablesOfStoredRunsFitTheTerminal) {
+TEST_F(SlowHelpCli, TablesOfStoredRunsFitTheTerminal) {
   {
     Store store(folder_ / "ridgeline.db");
     testing::write_report_store(store);
@@ -270,7 +270,7 @@ TEST_F(HelpCli, TablesOfStoredRunsFitTheTerminal) {
   EXPECT_NE(shown("store list", 80).find("--columns"), std::string::npos);
 }
 
-TEST_F(HelpCli, MeasuredTablesFitTheTerminal) {
+TEST_F(SlowHelpCli, MeasuredTablesFitTheTerminal) {
   for (const int width : {80, 120}) {
     for (const std::string& command :
          {std::string("bench mlp,mnist_cnn --backend native,reference --batch 4 --warmup 1 "
@@ -285,7 +285,7 @@ TEST_F(HelpCli, MeasuredTablesFitTheTerminal) {
   }
 }
 
-TEST_F(HelpCli, BenchTellsOfEveryFinishedConfiguration) {
+TEST_F(SlowHelpCli, BenchTellsOfEveryFinishedConfiguration) {
   const Outcome outcome = run(
       "bench mlp --backend native,reference --batch 4,8 --warmup 1 --iterations 3 --telemetry 0 "
       "--threads 1 --no-store --json");

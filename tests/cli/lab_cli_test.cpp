@@ -84,11 +84,11 @@ TEST_F(LabCli, TheSumOfTheStepsIsHeldAgainstWholeIterations) {
   EXPECT_GT(last.numbers.at("step_sum_share"), 0.0);
 }
 
-const std::string kTraining =
+const std::string kShortTraining =
     "train mlp --data synthetic:1x8x8:4:120 --epochs 2 --batch 20 --threads 1 --telemetry 0 ";
 
 TEST_F(LabCli, ATrainingTellsWhenItsTargetWasReached) {
-  ASSERT_EQ(run(kTraining + "--target-accuracy 1%").code, 0);
+  ASSERT_EQ(run(kShortTraining + "--target-accuracy 1%").code, 0);
   const RunRecord last = store().run("last");
   const std::map<std::string, double>& numbers = last.numbers;
   EXPECT_EQ(last.work.target_accuracy, 0.01);
@@ -98,12 +98,12 @@ TEST_F(LabCli, ATrainingTellsWhenItsTargetWasReached) {
   EXPECT_GT(numbers.at("first_loss"), 0.0);
   EXPECT_GT(numbers.at("first_step_seconds"), 0.0);
   EXPECT_EQ(severity(store(), "parameters never change"), "");
-  ASSERT_EQ(run(kTraining + "--target-accuracy 100% --epochs 1").code, 0);
+  ASSERT_EQ(run(kShortTraining + "--target-accuracy 100% --epochs 1").code, 0);
   EXPECT_FALSE(store().run("last").numbers.contains("target_epoch"));
 }
 
 TEST_F(LabCli, WhatIsWrongWithATrainingIsAFinding) {
-  const Outcome frozen = run(kTraining + "--lr 0");
+  const Outcome frozen = run(kShortTraining + "--lr 0");
   EXPECT_EQ(frozen.code, 0);
   EXPECT_EQ(severity(store(), "parameters never change"), "warning") << frozen.err;
   const std::vector<Finding> findings = store().findings(store().run("last").id);
@@ -113,7 +113,7 @@ TEST_F(LabCli, WhatIsWrongWithATrainingIsAFinding) {
             1)
       << "that of the end, not that of the first epoch too";
   EXPECT_EQ(severity(store(), "accuracy at chance"), "warning") << frozen.err;
-  const Outcome broken = run(kTraining + "--lr 1e30");
+  const Outcome broken = run(kShortTraining + "--lr 1e30");
   EXPECT_EQ(broken.code, 1);
   EXPECT_EQ(severity(store(), "loss is not a number"), "error") << broken.err;
   EXPECT_EQ(store().run("last").status, RunStatus::failed);

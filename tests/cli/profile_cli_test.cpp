@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 using testing::Child;
 using testing::Outcome;
 
-const std::string kSmall = " --image 1x12x12 --batch 4 --steps 2 --threads 2 --no-roof ";
+const std::string kSmallProfile = " --image 1x12x12 --batch 4 --steps 2 --threads 2 --no-roof ";
 
 class ProfileCli : public testing::ProgramTest {};
 
@@ -34,7 +34,7 @@ TEST_F(ProfileCli, RowsAddUpToTheStepOnEveryBackend) {
   for (const char* backend : {"reference", "native", "onednn"}) {
     for (const char* model : {"mlp", "mnist_cnn"}) {
       SCOPED_TRACE(std::string(backend) + " " + model);
-      const Outcome outcome = run("profile " + std::string(model) + kSmall + "--backend " +
+      const Outcome outcome = run("profile " + std::string(model) + kSmallProfile + "--backend " +
                                   backend + " --json --no-store");
       ASSERT_EQ(outcome.code, 0) << outcome.err;
       const Json document = Json::parse(outcome.out);
@@ -57,7 +57,7 @@ TEST_F(ProfileCli, RowsAddUpToTheStepOnEveryBackend) {
 TEST_F(ProfileCli, EveryGroupingGivesATableWithASum) {
   for (const char* by : {"op", "layer", "phase", "kernel", "step", "study2"}) {
     const Outcome outcome =
-        run("profile mnist_cnn" + kSmall + "--no-store --top 2 --csv rows.csv --by " + by);
+        run("profile mnist_cnn" + kSmallProfile + "--no-store --top 2 --csv rows.csv --by " + by);
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_NE(outcome.out.find("profiling adds"), std::string::npos);
     EXPECT_NE(outcome.out.find("100.0%"), std::string::npos) << outcome.out;
@@ -75,7 +75,7 @@ TEST_F(ProfileCli, EveryGroupingGivesATableWithASum) {
 }
 
 TEST_F(ProfileCli, IsStoredAsARunWithRegisteredNames) {
-  const Outcome outcome = run("profile mlp" + kSmall + "--label mine");
+  const Outcome outcome = run("profile mlp" + kSmallProfile + "--label mine");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Store store = Store::open_existing(folder_ / "ridgeline.db");
   const RunRecord kept = store.run("last");
@@ -98,10 +98,11 @@ TEST_F(ProfileCli, IsStoredAsARunWithRegisteredNames) {
 }
 
 TEST_F(ProfileCli, ALoaderAndInferenceCanBeProfiled) {
-  const Outcome loaded = run("profile mlp" + kSmall + "--no-store --loader --json");
+  const Outcome loaded = run("profile mlp" + kSmallProfile + "--no-store --loader --json");
   ASSERT_EQ(loaded.code, 0) << loaded.err;
   EXPECT_GT(Json::parse(loaded.out).at("breakdown").at("copy_ms").get<double>(), 0.0);
-  const Outcome inference = run("profile mnist_cnn" + kSmall + "--no-store --inference --json");
+  const Outcome inference =
+      run("profile mnist_cnn" + kSmallProfile + "--no-store --inference --json");
   ASSERT_EQ(inference.code, 0) << inference.err;
   const Json document = Json::parse(inference.out);
   EXPECT_EQ(document.at("kind"), "inference");
@@ -132,7 +133,8 @@ TEST_F(ProfileCli, BadInputIsRefusedBeforeAnyWork) {
 }
 
 TEST_F(ProfileCli, ATraceHasEveryStepOfEveryIteration) {
-  const Outcome outcome = run("profile mlp" + kSmall + "--no-store --json --trace trace.json");
+  const Outcome outcome =
+      run("profile mlp" + kSmallProfile + "--no-store --json --trace trace.json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json document = Json::parse(outcome.out);
   EXPECT_EQ(document.at("trace"), "trace.json");
@@ -154,19 +156,19 @@ TEST_F(ProfileCli, ATraceHasEveryStepOfEveryIteration) {
 }
 
 TEST_F(ProfileCli, AgainstAStoredRunTheRowsAddUpToTheDifference) {
-  ASSERT_EQ(run("profile mlp" + kSmall + "--backend native").code, 0);
+  ASSERT_EQ(run("profile mlp" + kSmallProfile + "--backend native").code, 0);
   const Outcome outcome =
-      run("profile mlp" + kSmall + "--backend onednn --against backend=native --json");
+      run("profile mlp" + kSmallProfile + "--backend onednn --against backend=native --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_FALSE(Json::parse(outcome.out).at("against").is_null());
   const Outcome text =
-      run("profile mlp" + kSmall + "--against last --memory --no-store --by phase");
+      run("profile mlp" + kSmallProfile + "--against last --memory --no-store --by phase");
   EXPECT_EQ(text.code, 2);
   EXPECT_NE(text.err.find("op, layer or step"), std::string::npos) << text.err;
 }
 
 TEST_F(ProfileCli, CountersThatCannotBeHadAreNamed) {
-  const Outcome outcome = run("profile mlp" + kSmall + "--no-store --counters --json");
+  const Outcome outcome = run("profile mlp" + kSmallProfile + "--no-store --counters --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const Json document = Json::parse(outcome.out);
   bool told = document.at("rows").at(0).contains("instructions");

@@ -304,7 +304,7 @@ TEST(DeviceIdle, CausesAddUpToWhatTheDeviceDidNotDo) {
       event(Activity::data_wait, 4.5, 6.5),
       event(Activity::runtime, 6.6, 6.7, 3),
       event(Activity::kernel, 7.0, 8.0, 3),  // 2 s: 1.5 s of them no batch was there
-      event(Activity::kernel, 8.5, 9.0, 9),  // 0.5 s: nobody knows its launch
+      event(Activity::kernel, 8.5, 9.0, 9),  // 0.5 s: its launch is not known
   };                                         // 1 s: nothing came any more
   const DeviceIdle idle = attribute_idle(events);
   EXPECT_DOUBLE_EQ(idle.host_late, 1.0 + 0.5 + 1.0);

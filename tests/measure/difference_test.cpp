@@ -109,7 +109,7 @@ TEST(Difference, OverlappingFusionsMeetInTheSmallestCommonGroup) {
   ASSERT_EQ(difference.rows.size(), 1U);
   EXPECT_EQ(difference.rows[0].a, 3.0);
   EXPECT_EQ(difference.rows[0].b, 12.0);
-  // Nobody timed the iterations: then there is no time between the steps.
+  // The iterations were not timed: then there is no time between the steps.
   EXPECT_EQ(difference.warnings.size(), 2U);
 }
 

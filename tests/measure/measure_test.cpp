@@ -221,7 +221,7 @@ TEST_F(Measuring, EveryTurnBeginsWhenTheOthersHaveSettled) {
   settle_ = [&](const std::function<double()>& used) {
     before.push_back(first.done);
     told = used();
-    clock_.now += 0.25;  // nobody's time
+    clock_.now += 0.25;  // belongs to neither
   };
   const std::vector<Measured> results = run(fixed(2, 20));
   // Two warm-ups, two turns of each, two endings.
@@ -233,7 +233,7 @@ TEST_F(Measuring, EveryTurnBeginsWhenTheOthersHaveSettled) {
   }
 }
 
-TEST_F(Measuring, OneAloneWaitsForNobody) {
+TEST_F(Measuring, OneAloneDoesNotWait) {
   add("only", constant(0.01));
   int calls = 0;
   settle_ = [&](const std::function<double()>&) { ++calls; };
@@ -506,7 +506,8 @@ TEST_F(Measuring, QueuedAndSplitIterationsAreSamplesOfTheirOwn) {
   const MeasuredSummary summary = summarise(results[0]);
   EXPECT_DOUBLE_EQ(summary.interval.median, 0.01);
   EXPECT_DOUBLE_EQ(summary.queued->median, 0.0005);
-  EXPECT_DOUBLE_EQ(summary.samples_per_second, 10 / 0.0005) << "where nobody waits for each";
+  EXPECT_DOUBLE_EQ(summary.samples_per_second, 10 / 0.0005)
+      << "where the host does not wait for each";
   EXPECT_DOUBLE_EQ(*summary.forward_seconds, 0.001);
   EXPECT_DOUBLE_EQ(*summary.backward_seconds, 0.002);
   EXPECT_DOUBLE_EQ(*summary.optimizer_seconds, 0.003);
@@ -523,7 +524,7 @@ TEST_F(Measuring, PeriodicSamplesAreNamed) {
   EXPECT_EQ(summary.wall.count, 100) << "nothing is dropped";
 }
 
-TEST_F(Measuring, PlansThatNobodyCanFollowAreRefused) {
+TEST_F(Measuring, PlansThatCannotBeFollowedAreRefused) {
   add("a", constant(0.01));
   EXPECT_THROW(run(fixed(0, 0)), Error);
   EXPECT_THROW(run(fixed(-1, 5)), Error);
@@ -567,9 +568,9 @@ TEST_F(Measuring, EventsTellAnotherProcessEverything) {
     EXPECT_EQ(one.ending.details.steps.size(), other.ending.details.steps.size());
     EXPECT_EQ(one.preparation.autotune_seconds, other.preparation.autotune_seconds);
   }
-  ResultCollector nobody(subjects);
-  EXPECT_THROW(replay_event("{\"event\":\"begun\",\"candidate\":2}", 2, 0.0, nobody), Error);
-  EXPECT_THROW(replay_event("Segmentation fault", 2, 0.0, nobody), Error);
+  ResultCollector collector(subjects);
+  EXPECT_THROW(replay_event("{\"event\":\"begun\",\"candidate\":2}", 2, 0.0, collector), Error);
+  EXPECT_THROW(replay_event("Segmentation fault", 2, 0.0, collector), Error);
 }
 
 TEST(MemoryGroups, TogetherAsFarAsMemoryGoes) {

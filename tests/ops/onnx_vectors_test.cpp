@@ -16,8 +16,8 @@
 #include "backends/registry.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "onnx/file.h"
 #include "plan/session.h"
-#include "support/onnx_reader.h"
 #include "support/onnx_translator.h"
 
 namespace ridgeline {
@@ -87,11 +87,12 @@ double relative_tolerance(const std::string& name) {
 std::string difference(const std::vector<double>& got, const onnx::Dims& dims,
                        const onnx::Array& expected, double tolerance) {
   if (dims != expected.dims) return "other dimensions";
-  if (got.size() != expected.numbers.size()) return "another number of elements";
+  const std::vector<double> numbers = expected.numbers();
+  if (got.size() != numbers.size()) return "another number of elements";
   double largest = 0.0;
-  for (const double number : expected.numbers) largest = std::max(largest, std::abs(number));
+  for (const double number : numbers) largest = std::max(largest, std::abs(number));
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const double wanted = expected.numbers[i];
+    const double wanted = numbers[i];
     const double allowed = tolerance * (std::abs(wanted) + 0.2 * largest);
     if (!(std::abs(got[i] - wanted) <= allowed)) {
       return fmt::format("element {} is {}, expected {}", i, got[i], wanted);

@@ -63,11 +63,10 @@ Differentiated differentiated(const OpCase& op_case) {
   for (const ValueId output : forward.outputs()) {
     const Value& value = forward.value(output);
     const OpKind kind = forward.node(value.producer).kind;
-    // Of a loss only the loss, not the probabilities beside it.
+    // Of a loss only the loss, not the probabilities beside it; of a norm not its statistics.
     const bool first = output == forward.node(value.producer).outputs[0];
-    if (is_float(value.spec.dtype) && (first || kind != OpKind::softmax_cross_entropy)) {
-      ends.push_back(output);
-    }
+    const bool all = kind != OpKind::softmax_cross_entropy && kind != OpKind::layer_norm;
+    if (is_float(value.spec.dtype) && (first || all)) ends.push_back(output);
   }
   for (const Value& value : forward.values()) {
     if (value.producer != kNoNode) continue;
@@ -80,7 +79,8 @@ Differentiated differentiated(const OpCase& op_case) {
   for (const ValueId end : ends) {
     const ValueId seed =
         d.graph.add_value("seed" + std::to_string(end), forward.value(end).spec, Role::input);
-    const bool loss = forward.value(end).spec.shape.rank() == 0;
+    const NodeId producer = forward.value(end).producer;
+    const bool loss = forward.node(producer).kind == OpKind::softmax_cross_entropy;
     d.seeds.push_back({moved(end), loss ? kNoValue : seed});
   }
   for (const Node& node : forward.nodes()) {

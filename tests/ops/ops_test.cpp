@@ -8,54 +8,11 @@
 #include <ostream>
 
 #include "base/error.h"
-#include "support/host_values.h"
+#include "support/op_values.h"
 #include "support/window.h"
 
 namespace ridgeline::testing {
 namespace {
-
-using Numbers = std::vector<double>;
-
-const double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-struct Given {
-  Shape shape;
-  Numbers numbers;
-  DType dtype = DType::f64;
-};
-
-// Runs one op's reference loops in double; returns the outputs.
-std::vector<Numbers> run(OpKind kind, const Attributes& attributes, const std::vector<Given>& given,
-                         const StepState& state = {}) {
-  Graph graph;
-  std::vector<ValueId> inputs;
-  HostValues values;
-  for (const Given& g : given) {
-    inputs.push_back(
-        graph.add_value("v" + std::to_string(values.size()), {g.shape, g.dtype}, Role::input));
-    values.emplace_back(TensorSpec{g.shape, g.dtype});
-    for (std::size_t i = 0; i < g.numbers.size(); ++i) {
-      values.back().set(static_cast<std::int64_t>(i), g.numbers[i]);
-    }
-  }
-  const std::vector<ValueId> outputs = graph.add_node(kind, attributes, inputs, "", Phase::forward);
-  values.resize(graph.values().size());
-  run_reference(graph, values, state);
-  std::vector<Numbers> results;
-  for (const ValueId output : outputs) {
-    const HostValue& value = values[static_cast<std::size_t>(output)];
-    results.emplace_back();
-    for (std::int64_t i = 0; i < value.elements(); ++i) results.back().push_back(value.at(i));
-  }
-  return results;
-}
-
-void expect_near(const Numbers& got, const Numbers& expected, double tolerance = 1e-12) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    EXPECT_NEAR(got[i], expected[i], tolerance) << "element " << i;
-  }
-}
 
 Shape output_shape(OpKind kind, const Attributes& attributes,
                    const std::vector<TensorSpec>& inputs) {
@@ -410,13 +367,24 @@ TEST(Activation, ValuesAndNaN) {
   EXPECT_DOUBLE_EQ(at(ActivationKind::sigmoid, 0), 0.5);
   EXPECT_DOUBLE_EQ(at(ActivationKind::tanh, 1), std::tanh(1.0));
   EXPECT_DOUBLE_EQ(at(ActivationKind::silu, 1), 1 / (1 + std::exp(-1.0)));
-  for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::relu6,
-                                    ActivationKind::leaky_relu, ActivationKind::silu}) {
+  EXPECT_DOUBLE_EQ(at(ActivationKind::hard_sigmoid, 1.5), 0.75);
+  EXPECT_EQ(at(ActivationKind::hard_sigmoid, -4), 0);
+  EXPECT_EQ(at(ActivationKind::hard_swish, 5), 5);
+  EXPECT_DOUBLE_EQ(at(ActivationKind::hard_swish, -1), -1.0 / 3);
+  // torch.nn.functional.gelu(torch.tensor(1.0, dtype=torch.float64)), and with approximate="tanh".
+  EXPECT_DOUBLE_EQ(at(ActivationKind::gelu, 1), 0.84134474606854293);
+  EXPECT_NEAR(at(ActivationKind::gelu_tanh, 1), 0.84119199060827676, 1e-14);
+  for (const ActivationKind kind :
+       {ActivationKind::relu, ActivationKind::relu6, ActivationKind::leaky_relu,
+        ActivationKind::silu, ActivationKind::hard_sigmoid, ActivationKind::hard_swish,
+        ActivationKind::gelu, ActivationKind::gelu_tanh}) {
     EXPECT_TRUE(std::isnan(at(kind, kNaN))) << name_of(kind);
   }
   // Far out nothing overflows.
   EXPECT_EQ(at(ActivationKind::sigmoid, -1000), 0);
   EXPECT_EQ(at(ActivationKind::silu, 1000), 1000);
+  EXPECT_EQ(at(ActivationKind::gelu_tanh, 1000), 1000);
+  EXPECT_EQ(at(ActivationKind::gelu, -1000), 0);
 }
 
 TEST(Activation, ReluGradientIsZeroAtZeroEvenForInfiniteGradients) {
@@ -471,6 +439,23 @@ TEST(Dropout, MaskDependsOnSeedStepLayerAndIndexOnly) {
   for (const int same : {same_step, same_layer, same_seed}) EXPECT_NEAR(same, 0.625 * kCount, 245);
 }
 
+TEST(Dropout, PerSampleDropsAllOrNothingOfASample) {
+  const DropoutAttributes attributes = {.probability = 0.5, .layer = 3, .per_sample = true};
+  constexpr std::int64_t kSamples = 40, kChannels = 3;
+  const auto dst = run(OpKind::dropout, attributes,
+                       {{{kSamples, kChannels}, Numbers(kSamples * kChannels, 1.0)}}, {.seed = 5});
+  int dropped = 0;
+  for (std::int64_t n = 0; n < kSamples; ++n) {
+    const double factor = dropout_factor(attributes, 5, 0, n);
+    dropped += factor == 0.0 ? 1 : 0;
+    for (std::int64_t c = 0; c < kChannels; ++c) {
+      EXPECT_EQ(dst[0][static_cast<std::size_t>(n * kChannels + c)], factor) << n;
+    }
+  }
+  EXPECT_GT(dropped, 0);
+  EXPECT_LT(dropped, kSamples);
+}
+
 TEST(Dropout, ProbabilityOneDropsEverything) {
   const auto dst =
       run(OpKind::dropout, DropoutAttributes{.probability = 1.0}, {{{1, 3}, {1, 2, 3}}});
@@ -485,6 +470,19 @@ TEST(SoftmaxCrossEntropy, LossAndProbabilities) {
   expect_near(plain[1], {0.25, 0.75});
   const auto smooth = run(OpKind::softmax_cross_entropy, LossAttributes{0.2}, inputs, state);
   expect_near(smooth[0], {-0.8 * std::log(0.75) - 0.1 * (std::log(0.25) + std::log(0.75))});
+}
+
+TEST(SoftmaxCrossEntropy, TheWeightMultipliesLossAndGradient) {
+  const StepState state = {.valid_rows = 1, .loss_scale = 2.0};
+  const Given labels = {{1}, {1}, DType::i32};
+  const LossAttributes weighted{.weight = 0.3};
+  const auto loss =
+      run(OpKind::softmax_cross_entropy, weighted, {{{1, 2}, {0, std::log(3.0)}}, labels}, state);
+  expect_near(loss[0], {-0.3 * std::log(0.75)});
+  expect_near(loss[1], {0.25, 0.75});
+  const auto diff = run(OpKind::softmax_cross_entropy_backward, weighted,
+                        {{{1, 2}, {0.25, 0.75}}, labels}, state);
+  expect_near(diff[0], {0.3 * 2 * 0.25, -0.3 * 2 * 0.25});
 }
 
 TEST(SoftmaxCrossEntropy, LargeLogitsStayFinite) {

@@ -1,7 +1,7 @@
 """Holds the zoo on a GPU against PyTorch on the same GPU, from the same weights and batches.
 usage: gpu_parity_test.py FOLDER_OF_TOOLS [--images 64,224] [--models A,B] [--backends cuda,cudnn] [--precisions fp32,...]
 
-The yardstick is PyTorch in float64 on the GPU. What a backend errs against it in a precision is held against what PyTorch errs
+The yardstick is PyTorch in float64 on the GPU. What a backend errs against it in a precision is compared with what PyTorch errs
 in that precision (float32 with or without TF32, or autocast), as zoo_parity_test.py tells: the first loss, the first gradients,
 the running statistics and the outputs of inference, and the losses of five steps, at most three times as much. PyTorch's own
 error is the largest of three batches, or of three such steps that begin with another batch."""

@@ -27,13 +27,9 @@ import time
 
 import numpy as np
 
-try:
-    import torch
-    import torchvision
-except ImportError as error:
-    print(f"skipped: {error}")
-    sys.exit(77)  # CTest's SKIP_RETURN_CODE
+import zoo_torch
 
+torch, torchvision = zoo_torch.torch, zoo_torch.torchvision
 MODELS = ("resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "densenet121")
 BACKENDS = ("native", "onednn")
 STEPS = 3
@@ -70,13 +66,8 @@ class Entries:
 
 
 def torch_model(manifest, folder, dtype):
-    options = {} if manifest["model"].startswith(("resnet", "densenet")) else {"dropout": 0.0}
-    model = getattr(torchvision.models, manifest["model"])(weights=None, **options)
     weights = Entries(folder / "weights.f32", manifest["parameters"], np.float32).step(0)
-    missing, unexpected = model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()},
-                                                strict=False)
-    assert not unexpected and all(name.endswith("num_batches_tracked") for name in missing)
-    return model.to(dtype)
+    return zoo_torch.loaded(manifest["model"], weights).to(dtype)
 
 
 def torch_run(manifest, folder, dtype, steps, first=0, channels_last=False, device="cpu", narrow=None):
@@ -103,7 +94,7 @@ def torch_run(manifest, folder, dtype, steps, first=0, channels_last=False, devi
         rows = slice(begin, begin + batch)
         optimizer.zero_grad()
         with autocast:
-            loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
+            loss = zoo_torch.loss_of(manifest["model"], model(images[rows]), labels[rows])
         (loss * scale).backward()
         for value in model.parameters():
             value.grad /= scale

@@ -11,9 +11,12 @@
 #include <set>
 
 #include "base/embedded.h"
+#include "support/demo_document.h"
 
 namespace ridgeline::report {
 namespace {
+
+using testing::count;
 
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 const double kInfinity = std::numeric_limits<double>::infinity();
@@ -33,16 +36,8 @@ nlohmann::json first_block(const Document& document) {
   return parsed(document)["sections"][0]["blocks"][0];
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++found;
-  }
-  return found;
-}
-
 // Every string of the document is hostile.
-Document hostile_document() {
+Document hostile_page() {
   Document document{kHostile, kHostile, kHostile, kHostile};
   Table table{kHostile, kHostile, kHostile, {{kHostile, kHostile, false, kHostile}}};
   table.rows = {{words(kHostile)}};
@@ -70,7 +65,7 @@ Document hostile_document() {
 }
 
 TEST(HtmlPage, JsonCannotLeaveItsElement) {
-  const std::string json = page_json(hostile_document());
+  const std::string json = page_json(hostile_page());
   for (const char c : std::string("<>&\n")) EXPECT_EQ(json.find(c), std::string::npos) << c;
   EXPECT_EQ(json.find("\u2028"), std::string::npos);
   EXPECT_EQ(json.find("\u2029"), std::string::npos);
@@ -82,7 +77,7 @@ TEST(HtmlPage, JsonCannotLeaveItsElement) {
 }
 
 TEST(HtmlPage, HasOnlyItsOwnScripts) {
-  const std::string page = html_page(hostile_document());
+  const std::string page = html_page(hostile_page());
   EXPECT_EQ(count(page, "<script"), 2u);
   EXPECT_EQ(count(page, "</script"), 2u);
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
@@ -90,7 +85,7 @@ TEST(HtmlPage, HasOnlyItsOwnScripts) {
 }
 
 TEST(HtmlPage, PolicyNamesItsScriptsAndLetsNothingLoad) {
-  const std::string page = html_page(hostile_document());
+  const std::string page = html_page(hostile_page());
   const std::size_t at = page.find("Content-Security-Policy");
   ASSERT_NE(at, std::string::npos);
   const std::string policy = page.substr(at, page.find('\n', at) - at);

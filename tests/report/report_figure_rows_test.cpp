@@ -9,7 +9,7 @@
 #include <set>
 
 #include "report/exhibits.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 #include "support/data_files.h"
 #include "support/report_store.h"
 

@@ -58,14 +58,6 @@ class Path {
   std::string before_;
 };
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++found;
-  }
-  return found;
-}
-
 // Records of a CSV text by the rules of RFC 4180.
 std::vector<std::vector<std::string>> csv_records(const std::string& text) {
   std::vector<std::vector<std::string>> records;
@@ -97,7 +89,7 @@ std::vector<std::vector<std::string>> csv_records(const std::string& text) {
   return records;
 }
 
-const Table& table_named(const Document& document, const std::string& id) {
+const Table& table_with_id(const Document& document, const std::string& id) {
   for (const Table* table : tables_of(document)) {
     if (table->id == id) return *table;
   }
@@ -105,7 +97,7 @@ const Table& table_named(const Document& document, const std::string& id) {
 }
 
 TEST(ReportCsv, NumbersReadBackAsTheyWereWithTheirIntervals) {
-  Table table = table_named(demo_document(), "backends-throughput");
+  Table table = table_with_id(demo_document(), "backends-throughput");
   const double odd = 0.1 + 0.2;
   table.rows[1][3] = number(odd);
   const auto records = csv_records(csv_table(table));
@@ -126,7 +118,7 @@ TEST(ReportCsv, NumbersReadBackAsTheyWereWithTheirIntervals) {
 
 TEST(ReportCsv, WordsWithCommasQuotesAndLineBreaksStayWhole) {
   const Document document = hostile_document();
-  const auto records = csv_records(csv_table(table_named(document, "hostile-table")));
+  const auto records = csv_records(csv_table(table_with_id(document, "hostile-table")));
   ASSERT_EQ(records.size(), 3U);
   EXPECT_EQ(records[0][1], "line\nbreak (%)");
   EXPECT_EQ(records[1][0], hostile_name());
@@ -155,7 +147,7 @@ std::size_t markdown_columns(const std::string& line) {
 }
 
 TEST(ReportMarkdown, TablesHaveTheirColumnsMarksAndNotes) {
-  const std::string text = markdown_table(table_named(demo_document(), "backends-throughput"));
+  const std::string text = markdown_table(table_with_id(demo_document(), "backends-throughput"));
   expect_contains(
       text, {"**Throughput by model and executor**", "| model | executor | throughput (img/s) |",
              "|---|---|---:|---:|---:|", "| 1,107 [1,098–1,115] (a) |", "| n/a (b) |",
@@ -176,7 +168,7 @@ TEST(ReportMarkdown, HasNoElementsOfHtml) {
 }
 
 TEST(ReportMarkdown, HostileNamesAreText) {
-  const std::string table = markdown_table(table_named(hostile_document(), "hostile-table"));
+  const std::string table = markdown_table(table_with_id(hostile_document(), "hostile-table"));
   std::istringstream lines(table);
   int rows = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -243,14 +235,14 @@ void expect_balanced(const std::string& text) {
 }
 
 TEST(ReportLatex, TablesAreFloatsWithLabelsCaptionsAndNotes) {
-  const std::string text = latex_table(table_named(demo_document(), "backends-throughput"));
+  const std::string text = latex_table(table_with_id(demo_document(), "backends-throughput"));
   expect_contains(text, {"\\begin{table}[htbp]", "\\begin{tabular}{llrrr}", "\\toprule",
                          "\\label{tab:backends-throughput}", "throughput (img/s) & rate",
                          "1,107 [1,098--1,115]\\textsuperscript{a} & 12,061", "mobilenet\\_v2",
                          "\\textsuperscript{b}~No evaluation was asked for."});
   expect_balanced(text);
   // Long cells of words are wrapped, long tables go from page to page.
-  Table wide = table_named(demo_document(), "environments");
+  Table wide = table_with_id(demo_document(), "environments");
   EXPECT_NE(latex_table(wide).find("p{0."), std::string::npos);
   while (wide.rows.size() < 60) wide.rows.push_back(wide.rows[0]);
   EXPECT_NE(latex_table(wide).find("\\begin{longtable}"), std::string::npos);

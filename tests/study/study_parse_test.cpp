@@ -1,5 +1,6 @@
 // Reading study files: what is understood, and what is said about mistakes.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -14,7 +15,7 @@ namespace {
 constexpr const char* kHead = "name = \"x\"\ntitle = \"t\"\nquestion = \"q\"\n";  // three lines
 
 std::string with_part(const std::string& lines) {
-  return std::string(kHead) + "[[part]]\nid = \"a\"\n" + lines;
+  return fmt::format("{}[[part]]\nid = \"a\"\n{}", kHead, lines);
 }
 
 // What is said about a file; empty: nothing.

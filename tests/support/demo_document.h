@@ -22,4 +22,13 @@ namespace ridgeline::testing {
 // A network of blocks with residual connections, as ResNet's: 5 + 2 * blocks convolutions or so.
 [[nodiscard]] report::Figure residual_network(const std::string& id, int blocks);
 
+// How often a part stands in a text.
+[[nodiscard]] inline std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
 }  // namespace ridgeline::testing

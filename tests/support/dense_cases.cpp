@@ -96,13 +96,17 @@ void add_activation_case(std::vector<OpCase>& cases, const ActivationAttributes&
   const ValueId diff_dst = backward.input(p.shape);
   const Data kept = backward_uses_src(activation.kind) ? Data::distinct : Data::activated;
   backward.node(OpKind::activation_backward, {diff_dst, backward.input(p.shape, kept)}, activation);
+  // It rises from -3 to 3 alone.
+  if (activation.kind == ActivationKind::hard_sigmoid) backward.expect_zeros();
   cases.push_back(backward.done(p.big));
 }
 
 void add_activation_cases(std::vector<OpCase>& cases) {
   for (const ActivationKind kind :
        {ActivationKind::relu, ActivationKind::relu6, ActivationKind::leaky_relu,
-        ActivationKind::sigmoid, ActivationKind::tanh, ActivationKind::silu}) {
+        ActivationKind::sigmoid, ActivationKind::tanh, ActivationKind::silu,
+        ActivationKind::hard_sigmoid, ActivationKind::hard_swish, ActivationKind::gelu,
+        ActivationKind::gelu_tanh}) {
     for (const ShapeCase& p : shapes()) {
       if (p.shape.rank() == 2 || p.name == "image") {
         add_activation_case(cases, {.kind = kind, .slope = 0.2}, p);
@@ -123,6 +127,10 @@ void add_add_cases(std::vector<OpCase>& cases) {
   const ValueId a = doubled.input({2, 5, 3, 7});
   doubled.node(OpKind::add, {a, a});
   cases.push_back(doubled.done());
+  CaseBuilder losses("add.scalars");
+  const ValueId loss = losses.input({});
+  losses.node(OpKind::add, {loss, losses.input({})});
+  cases.push_back(losses.done());
 }
 
 // From and to every float type: image, weights, and a shape that no vector fits.
@@ -155,6 +163,15 @@ void add_dropout_cases(std::vector<OpCase>& cases) {
                    DropoutAttributes{.probability = probability, .layer = ++layer});
       cases.push_back(builder.done());
     }
+  }
+  // Stochastic depth: enough samples that some stay and some go.
+  const std::vector<std::pair<std::string, Shape>> batches = {
+      {"rows", {11, 5}}, {"image", {9, 7, 3, 5}}, {"one_pixel", {8, 16, 1, 1}}};
+  for (const auto& [name, shape] : batches) {
+    CaseBuilder builder("dropout.per_sample_" + name);
+    builder.node(OpKind::dropout, {builder.input(shape)},
+                 DropoutAttributes{.probability = 0.3, .layer = ++layer, .per_sample = true});
+    cases.push_back(builder.done());
   }
 }
 
@@ -218,6 +235,59 @@ void add_shape_cases(std::vector<OpCase>& cases) {
   add_slice("middle", {3, 24, 5, 3}, 7, 9);
   add_slice("last_one", {2, 5, 3, 7}, 4, 1);
   add_slice("rows", {3, 11}, 2, 5);
+
+  const auto add_split = [&](const std::string& name, const Shape& src,
+                             const std::vector<std::int64_t>& channels) {
+    CaseBuilder builder("split." + name);
+    builder.node(OpKind::split, {builder.input(src)}, SplitAttributes{channels});
+    cases.push_back(builder.done());
+  };
+  add_split("halves", {2, 16, 5, 3}, {8, 8});
+  add_split("one_part", {2, 5, 3, 3}, {5});
+  add_split("uneven", {3, 13, 3, 7}, {1, 5, 7});
+  add_split("rows", {3, 11}, {4, 7});
+  add_split("shufflenet", {1, 116, 14, 14}, {58, 58});
+
+  const auto add_shuffle = [&](const std::string& name, const Shape& src, std::int64_t groups) {
+    CaseBuilder builder("shuffle." + name);
+    builder.node(OpKind::shuffle, {builder.input(src)}, ShuffleAttributes{groups});
+    cases.push_back(builder.done());
+  };
+  add_shuffle("two_groups", {2, 6, 3, 5}, 2);
+  add_shuffle("three_of_5", {2, 15, 3, 1}, 3);
+  add_shuffle("one_group", {2, 7, 3, 2}, 1);
+  add_shuffle("rows", {3, 12}, 4);
+  add_shuffle("shufflenet", {2, 116, 14, 14}, 2);
+  add_shuffle("shufflenet_back", {1, 116, 14, 14}, 58);
+
+  const auto add_pad = [&](const std::string& name, const Shape& src, const PadAttributes& pad) {
+    CaseBuilder builder("pad." + name);
+    builder.node(OpKind::pad, {builder.input(src)}, pad);
+    cases.push_back(builder.done());
+  };
+  add_pad("one_all_around", {2, 5, 7, 6}, {1, 1, 1, 1});
+  add_pad("one_side", {2, 3, 4, 5}, {0, 0, 1, 2});
+  add_pad("crop", {2, 3, 7, 6}, {-1, -2, -3, 0});
+  add_pad("crop_and_pad", {1, 17, 5, 4}, {-2, 1, 1, -1});
+  add_pad("channels", {2, 5, 3, 3}, {.channels_before = 3, .channels_behind = 1});
+  add_pad("crop_channels", {2, 20, 3, 3}, {.channels_before = -3, .channels_behind = -1});
+  add_pad("rows", {3, 5}, {.channels_before = 1, .channels_behind = 3});
+
+  const auto add_resize = [&](const std::string& name, const Shape& src, std::int64_t h,
+                              std::int64_t w) {
+    CaseBuilder forward("resize." + name);
+    forward.node(OpKind::resize, {forward.input(src)}, ResizeAttributes{h, w});
+    cases.push_back(forward.done());
+    CaseBuilder backward("resize_backward." + name);
+    backward.node(OpKind::resize_backward, {backward.input({src[0], src[1], h, w})},
+                  ResizeAttributes{h, w, src[2], src[3]});
+    cases.push_back(backward.done());
+  };
+  add_resize("twice", {2, 5, 3, 4}, 6, 8);
+  add_resize("uneven", {1, 17, 3, 5}, 7, 8);
+  add_resize("smaller", {2, 3, 7, 9}, 3, 4);
+  add_resize("one_pixel", {2, 8, 1, 1}, 3, 3);
+  add_resize("same", {1, 4, 3, 3}, 3, 3);
 
   const auto add_reshape = [&](const std::string& name, const Shape& src, const Shape& dst) {
     CaseBuilder builder("reshape." + name);

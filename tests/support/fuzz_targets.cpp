@@ -14,7 +14,9 @@
 #include "data/npy.h"
 #include "data/pack.h"
 #include "data/pack_format.h"
+#include "onnx/network.h"
 #include "support/images.h"
+#include "support/onnx_models.h"
 #include "support/weight_files.h"
 #include "train/pickle.h"
 #include "train/weight_file.h"
@@ -56,6 +58,9 @@ void read_weights(const std::filesystem::path& path) {
     if (is_real(tensor.type)) (void)tensor.to_float();
   }
 }
+
+// Reads the file and builds its network.
+void read_network(const std::filesystem::path& path) { (void)onnx::survey_file(path); }
 
 // A checksum guards the pickle in a zip file; here mutations reach it.
 void read_bare_pickle(const std::filesystem::path& path) {
@@ -172,9 +177,49 @@ std::vector<Bytes> torch_zip_seeds() {
 
 std::vector<Bytes> torch_legacy_seeds() { return {torch_legacy(seed_pickle(), {{"0", ramp(48)}})}; }
 
+// Convolutions, norms and activations; then axes that change places, and sizes that are reckoned.
+std::vector<Bytes> onnx_seeds() {
+  OnnxMaker layers({3, 8, 8});
+  std::string value =
+      layers.conv("image", "a", {4, 3, 3, 3}, {attribute("pads", onnx::Dims(4, 1))});
+  value = layers.node("Relu", {layers.norm(value, "b", 4)});
+  const std::string six = layers.node(
+      "Clip", {layers.node("Add", {value, layers.number(3)}), layers.number(0), layers.number(6)});
+  value = layers.node("Mul", {value, layers.node("Div", {six, layers.number(6)})});
+  value = layers.node("Pad", {value, layers.integers({0, 0, 1, 1, 0, 0, 1, 1})});
+  value = layers.node("MaxPool", {value}, {attribute("kernel_shape", onnx::Dims{2, 2})});
+  layers.classify(value, 4);
+
+  OnnxMaker axes({3, 8, 8});
+  const std::string body = axes.conv("image", "a", {6, 3, 1, 1});
+  const std::string batch = axes.node("Gather", {axes.node("Shape", {body}), axes.integers({0})},
+                                      {attribute("axis", std::int64_t{0})});
+  const std::string cut = axes.node("Concat", {batch, axes.integers({2, 3, 8, 8})},
+                                    {attribute("axis", std::int64_t{0})});
+  value = axes.node("Reshape", {body, cut});
+  value = axes.node("Transpose", {value}, {attribute("perm", onnx::Dims{0, 2, 1, 3, 4})});
+  value = axes.node("Reshape", {value, axes.integers({-1, 6, 8, 8})});
+  const auto parts =
+      axes.nodes("Split", {value, axes.integers({2, 4})}, 2, {attribute("axis", std::int64_t{1})});
+  value = axes.node("Concat", {parts[1], parts[0]}, {attribute("axis", std::int64_t{1})});
+  value = axes.node("Transpose", {value}, {attribute("perm", onnx::Dims{0, 2, 3, 1})});
+  value = axes.node("LayerNormalization",
+                    {value, axes.weights("n.weight", {6}), axes.weights("n.bias", {6})});
+  value = axes.node("MatMul", {value, axes.weights("m.weight", {6, 4})});
+  value = axes.node("Transpose", {value}, {attribute("perm", onnx::Dims{0, 3, 1, 2})});
+  axes.classify(value, 4);
+
+  std::vector<Bytes> seeds;
+  const OnnxFolder folder;
+  for (OnnxMaker* maker : {&layers, &axes}) {
+    read_bytes(maker->write(folder / "seed.onnx"), seeds.emplace_back());
+  }
+  return seeds;
+}
+
 // gzip reaches 1032 to 1, and buffers grow by doubling; archives may inflate 64 to 1.
 // A JPEG byte may stand for 512 pixels of three or four numbers, at several stages.
-constexpr std::array<FuzzTarget, 10> kTargets = {{
+constexpr std::array<FuzzTarget, 11> kTargets = {{
     {"idx", read_images, idx_seeds, 4000},
     {"csv", read_digits, csv_seeds, 4000},
     {"npy", read_tensor, npy_seeds, 4000},
@@ -185,6 +230,7 @@ constexpr std::array<FuzzTarget, 10> kTargets = {{
     {"jpeg", read_image, jpeg_seeds, 10000},
     {"png", read_image, png_seeds, 10000},
     {"pack", read_pack_index, pack_seeds, 1000},
+    {"onnx", read_network, onnx_seeds, 4000},
 }};
 
 }  // namespace

@@ -249,7 +249,8 @@ std::optional<OpCase> in_precision(const OpCase& op_case, Precision precision) {
     return std::all_of(value.users.begin(), value.users.end(), [&](NodeId user) {
       const Node& node = op_case.graph.node(user);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        const bool wide = (op_def(node.kind).wide_inputs >> i & 1U) != 0;
+        const bool wide =
+            (op_def(node.kind).wide_inputs >> i & 1U) != 0 || value.spec.shape.rank() < 2;
         if (node.inputs[i] == id && wide) return false;
       }
       return true;

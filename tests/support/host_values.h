@@ -76,7 +76,7 @@ using HostValues = std::vector<HostValue>;
 
 // The same graph with f64 in place of all other float types; ids stay the same.
 [[nodiscard]] Graph in_double(const Graph& graph);
-// The same graph without the mark on one output, which then nobody reads.
+// The same graph without the mark on one output, which then is not read.
 [[nodiscard]] Graph without_output(const Graph& graph, ValueId output);
 
 // The case's inputs, deterministic from its name, in the types of `graph`. Numbers are rounded to
@@ -89,7 +89,7 @@ using HostValues = std::vector<HostValue>;
 StepState run_reference(const Graph& graph, HostValues& values, StepState state);
 void run_reference_node(const Graph& graph, NodeId node, HostValues& values, StepState& state);
 
-// What a result is held against: the exact values and, for each element, how large it would be had
+// What a result is compared with: the exact values and, for each element, how large it would be had
 // nothing cancelled. A rounding error is in proportion to the latter.
 struct Expected {
   HostValues values, magnitudes;

@@ -30,8 +30,8 @@ double largest(const HostValue& value) {
 
 bool is_smooth(const Attributes& attributes) {
   const ActivationKind kind = std::get<ActivationAttributes>(attributes).kind;
-  return kind == ActivationKind::sigmoid || kind == ActivationKind::tanh ||
-         kind == ActivationKind::silu;
+  return kind != ActivationKind::relu && kind != ActivationKind::relu6 &&
+         kind != ActivationKind::leaky_relu;
 }
 
 class Magnitudes {
@@ -63,6 +63,10 @@ class Magnitudes {
         return loss(node);
       case OpKind::softmax_cross_entropy_backward:
         return loss_backward(node);
+      case OpKind::layer_norm:
+        return layer_norm(id);
+      case OpKind::layer_norm_backward:
+        return layer_norm_backward(id);
       default:
         linear(id);
     }
@@ -92,6 +96,9 @@ class Magnitudes {
       case OpKind::bn_backward_apply:
         negate(2), exact(3), negate(5), negate(6);
         break;
+      case OpKind::layer_norm_backward:
+        negate(2), exact(3);
+        break;
       case OpKind::metrics:
         exact(2);
         break;
@@ -113,6 +120,7 @@ class Magnitudes {
     for (const ValueId output : node.outputs) {
       const auto value = static_cast<std::size_t>(output);
       const bool number = is_float(exact_[value].spec.dtype);
+      if (output == node.outputs[0]) signed_ = inputs[value];
       made_[value] = number ? absolute(inputs[value]) : exact_[value];
     }
   }
@@ -130,7 +138,8 @@ class Magnitudes {
     return graph;
   }
 
-  // No activation's slope exceeds 1.1; the smooth ones also round numbers of size 1.
+  // No activation's slope exceeds 1.1 but hard_swish's, 1.5 just below 3, for which the 1 makes up;
+  // the smooth ones also round numbers of size 1.
   void activation(const Node& node) {
     const HostValue& src = at(node.inputs[0]);
     const double own = is_smooth(node.attributes) ? 1.0 : 0.0;
@@ -173,6 +182,52 @@ class Magnitudes {
     each(result, [&](auto c) { return spread.at(c) + mean.at(c) * mean.at(c); });
   }
 
+  // Where an element's channel and statistics stand.
+  struct NormPlace {
+    std::int64_t channel, statistics;
+  };
+  [[nodiscard]] NormPlace place_in_norm(const Node& node, const Shape& shape,
+                                        std::int64_t i) const {
+    const std::int64_t groups = std::get<LayerNormAttributes>(node.attributes).groups;
+    const std::int64_t pixels = shape.height() * shape.width(), n = i / pixels / shape[1];
+    const std::int64_t channel = i / pixels % shape[1];
+    const std::int64_t group = groups == 0 ? 0 : channel * groups / shape[1];
+    return {channel, groups == 0 ? n * pixels + i % pixels : n * groups + group};
+  }
+
+  // The reference gives the mean of the magnitudes, from which nothing is then taken away. As with
+  // variances, a deviation's own cancellation is the kernel's to avoid unless src was computed.
+  void layer_norm(NodeId id) {
+    linear(id);
+    const Node& node = graph_.node(id);
+    const HostValue &src = at(node.inputs[0]), &scale = at(node.inputs[1]);
+    const HostValue &shift = at(node.inputs[2]), &mean = at(node.outputs[1]);
+    const HostValue& exact_inverse = exact(node.outputs[2]);
+    const bool computed = graph_.value(node.inputs[0]).producer != kNoNode;
+    HostValue& inverse = at(node.outputs[2]);
+    each(inverse, [&](auto i) {
+      return exact_inverse.at(i) * (computed ? 1.0 + mean.at(i) * exact_inverse.at(i) : 1.0);
+    });
+    each(at(node.outputs[0]), [&](auto i) {
+      const auto [c, s] = place_in_norm(node, src.spec.shape, i);
+      return (src.at(i) + mean.at(s)) * inverse.at(s) * scale.at(c) + shift.at(c);
+    });
+  }
+
+  // The reference subtracts from diff_dst * scale * inverse what should be added to it here.
+  void layer_norm_backward(NodeId id) {
+    linear(id);
+    const Node& node = graph_.node(id);
+    const HostValue &diff_dst = at(node.inputs[0]), &scale = at(node.inputs[4]);
+    const HostValue& inverse = exact(node.inputs[3]);
+    HostValue& diff_src = at(node.outputs[0]);
+    const HostValue difference = signed_;
+    each(diff_src, [&](auto i) {
+      const auto [c, s] = place_in_norm(node, diff_dst.spec.shape, i);
+      return 2.0 * diff_dst.at(i) * scale.at(c) * inverse.at(s) - difference.at(i);
+    });
+  }
+
   HostValue& at(ValueId id) { return made_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] const HostValue& exact(ValueId id) const {
     return exact_[static_cast<std::size_t>(id)];
@@ -182,6 +237,7 @@ class Magnitudes {
   const HostValues& exact_;
   StepState state_;
   HostValues made_;
+  HostValue signed_;  // the first output of the last node that linear() ran
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ Dims spatial(const Dims& dims) { return {dims.begin() + 2, dims.end()}; }
 ValueId with_bias(Translator& t, const OpNode& node, ValueId dst) {
   if (!node.has_input(2)) return dst;
   const Array& bias = t.floats(node.inputs[2]);
-  return t.node(OpKind::bias, {}, {dst, t.input(bias.numbers, {bias.dims[0]})})[0];
+  return t.node(OpKind::bias, {}, {dst, t.input(bias.numbers(), {bias.dims[0]})})[0];
 }
 
 void convolution(Translator& t, const OpNode& node) {
@@ -86,7 +86,7 @@ void convolution(Translator& t, const OpNode& node) {
   const Axes axes = axes_of(node, spatial(weights.dims), image);
   const ValueId dst = t.node(
       OpKind::conv2d, conv_attributes(axes, node.integer("group", 1)),
-      {t.place(node.inputs[0], image), t.input(weights.numbers, image_shape(weights.dims))})[0];
+      {t.place(node.inputs[0], image), t.input(weights.numbers(), image_shape(weights.dims))})[0];
   const ValueId result = with_bias(t, node, dst);
   t.give(node.outputs[0], model_dims(t.graph().value(result).spec.shape, dims.size()), result);
 }
@@ -127,7 +127,7 @@ void transposed_convolution(Translator& t, const OpNode& node) {
   attributes.src_w = sizes[1];
   const ValueId diff_src = t.node(
       OpKind::conv2d_backward_data, attributes,
-      {t.place(node.inputs[0], image), t.input(weights.numbers, image_shape(weights.dims))})[0];
+      {t.place(node.inputs[0], image), t.input(weights.numbers(), image_shape(weights.dims))})[0];
   const ValueId result = with_bias(t, node, diff_src);
   t.give(node.outputs[0], model_dims(t.graph().value(result).spec.shape, dims.size()), result);
 }
@@ -199,13 +199,13 @@ Shape channel_shape(const Dims& dims) {
 
 ValueId channel_input(Translator& t, const std::string& name, Role role) {
   const Array& array = t.floats(name);
-  return t.input(array.numbers, {array.dims[0]}, role);
+  return t.input(array.numbers(), {array.dims[0]}, role);
 }
 
 // ONNX's running variance is the biased one of the batch, ours, like PyTorch's, the unbiased.
 void derive_running_variance(Translator& t, const OpNode& node, double momentum, ValueId variance,
                              std::int64_t rows) {
-  const std::vector<double> before = t.floats(node.inputs[4]).numbers;
+  const std::vector<double> before = t.floats(node.inputs[4]).numbers();
   const auto bias_factor = static_cast<double>(rows - 1) / static_cast<double>(rows);
   const auto convert = [=](const ReadValue& read) {
     std::vector<double> running = read(variance);
@@ -262,8 +262,8 @@ void leaky_relu(Translator& t, const OpNode& node) {
 void clip(Translator& t, const OpNode& node) {
   (void)t.floats(node.inputs[0]);
   const bool has_low = node.has_input(1), has_high = node.has_input(2);
-  const double low = has_low ? t.constant(node.inputs[1]).numbers[0] : 0.0;
-  const double high = has_high ? t.constant(node.inputs[2]).numbers[0] : 0.0;
+  const double low = has_low ? t.constant(node.inputs[1]).numbers()[0] : 0.0;
+  const double high = has_high ? t.constant(node.inputs[2]).numbers()[0] : 0.0;
   if (has_low && low == 0.0 && !has_high) {
     relu(t, node);
   } else if (has_low && low == 0.0 && high == 6.0) {
@@ -275,7 +275,7 @@ void clip(Translator& t, const OpNode& node) {
 
 // A slope for each channel is a leaky ReLU on each channel's slice.
 void slopes(Translator& t, const OpNode& node) {
-  const std::vector<double>& slope = t.floats(node.inputs[1]).numbers;
+  const std::vector<double> slope = t.floats(node.inputs[1]).numbers();
   if (slope.size() == 1) {
     activate(t, node, {ActivationKind::leaky_relu, slope[0]});
     return;
@@ -294,8 +294,8 @@ void slopes(Translator& t, const OpNode& node) {
 
 // With ratio 0 everything stays; which elements a generator drops otherwise is its own affair.
 void dropout(Translator& t, const OpNode& node) {
-  const double ratio = node.has_input(1) ? t.constant(node.inputs[1]).numbers[0] : 0.5;
-  const bool training = node.has_input(2) && t.constant(node.inputs[2]).numbers[0] != 0.0;
+  const double ratio = node.has_input(1) ? t.constant(node.inputs[1]).numbers()[0] : 0.5;
+  const bool training = node.has_input(2) && t.constant(node.inputs[2]).numbers()[0] != 0.0;
   if (!training) unsupported("dropout outside training is left out of the graph");
   if (ratio != 0.0) unsupported("the mask comes from another random generator");
   const Dims& dims = t.dims(node.inputs[0]);

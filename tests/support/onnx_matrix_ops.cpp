@@ -35,7 +35,7 @@ std::vector<double> part(const std::vector<double>& numbers, std::int64_t index,
 // A bias that is one number, a row or a whole matrix.
 ValueId add_bias(Translator& t, const Array& bias, double factor, ValueId product) {
   const Shape shape = t.graph().value(product).spec.shape;
-  std::vector<double> numbers = scaled(bias.numbers, factor);
+  std::vector<double> numbers = scaled(bias.numbers(), factor);
   if (bias.dims.size() == 2 && bias.dims[0] == shape[0] && shape[0] > 1) {
     return t.node(OpKind::add, {}, {product, t.input(numbers, shape)})[0];
   }
@@ -53,8 +53,9 @@ void gemm(Translator& t, const OpNode& node) {
     unsupported("a factor alpha that cannot be folded exactly");
   const std::int64_t rows = a.dims[a_turned ? 1 : 0], depth = a.dims[a_turned ? 0 : 1];
   const std::int64_t columns = b.dims[b_turned ? 0 : 1];
-  const std::vector<double> src = a_turned ? transposed(a.numbers, depth, rows) : a.numbers;
-  const std::vector<double> weights = b_turned ? b.numbers : transposed(b.numbers, depth, columns);
+  const std::vector<double> src = a_turned ? transposed(a.numbers(), depth, rows) : a.numbers();
+  const std::vector<double> weights =
+      b_turned ? b.numbers() : transposed(b.numbers(), depth, columns);
   ValueId dst =
       t.node(OpKind::linear, {},
              {t.input(scaled(src, alpha), {rows, depth}), t.input(weights, {columns, depth})})[0];
@@ -70,8 +71,9 @@ void matmul(Translator& t, const OpNode& node) {
   const std::int64_t depth = a.dims.back();
   if (b.dims.size() == 1) {
     const std::int64_t rows = product(a.dims, 0, rank - 1);
-    const ValueId dst = t.node(
-        OpKind::linear, {}, {t.input(a.numbers, {rows, depth}), t.input(b.numbers, {1, depth})})[0];
+    const ValueId dst =
+        t.node(OpKind::linear, {},
+               {t.input(a.numbers(), {rows, depth}), t.input(b.numbers(), {1, depth})})[0];
     t.give(node.outputs[0], {a.dims.begin(), a.dims.end() - 1}, dst);
     return;
   }
@@ -82,8 +84,8 @@ void matmul(Translator& t, const OpNode& node) {
   const std::int64_t rows = a.dims[rank - 2], columns = b.dims[rank - 1];
   std::vector<ValueId> products;
   for (std::int64_t i = 0; i < batches; ++i) {
-    const std::vector<double> src = part(a.numbers, i, rows * depth);
-    const std::vector<double> weights = part(b.numbers, i, depth * columns);
+    const std::vector<double> src = part(a.numbers(), i, rows * depth);
+    const std::vector<double> weights = part(b.numbers(), i, depth * columns);
     products.push_back(t.node(OpKind::linear, {},
                               {t.input(src, {rows, depth}),
                                t.input(transposed(weights, depth, columns), {columns, depth})})[0]);
@@ -118,7 +120,7 @@ void add(Translator& t, const OpNode& node) {
   const Dims& other = t.dims(node.inputs[1]);
   if (other.size() != 1 || dims.size() < 2 || other[0] != dims.back()) return sum(t, node);
   const Shape rows = {product(dims, 0, dims.size() - 1), dims.back()};
-  const ValueId bias = t.input(t.floats(node.inputs[1]).numbers, {other[0]});
+  const ValueId bias = t.input(t.floats(node.inputs[1]).numbers(), {other[0]});
   t.give(node.outputs[0], dims, t.node(OpKind::bias, {}, {t.place(node.inputs[0], rows), bias})[0]);
 }
 
@@ -167,23 +169,23 @@ void squeeze(Translator& t, const OpNode& node) {
 void constant(Translator& t, const OpNode& node) {
   const Attribute* value = node.find("value");
   if (value == nullptr) unsupported("a constant that is no tensor");
-  t.give_constant(node.outputs[0], value->array);
+  t.give_constant(node.outputs[0], value->array.value());
 }
 
 void reshape(Translator& t, const OpNode& node) {
   Dims dims;
-  for (const double dim : t.constant(node.inputs[1]).numbers) dims.push_back(std::llround(dim));
+  for (const double dim : t.constant(node.inputs[1]).numbers()) dims.push_back(std::llround(dim));
   t.give_same(node.outputs[0], dims, node.inputs[0]);
 }
 
 void transpose(Translator& t, const OpNode& node) {
-  Array array = t.constant(node.inputs[0]);
+  const Array& array = t.constant(node.inputs[0]);
   if (array.dims.size() != 2 || node.integers("perm", {1, 0}) != Dims{1, 0}) {
     unsupported("no op for Transpose of more than two axes");
   }
-  array.numbers = transposed(array.numbers, array.dims[0], array.dims[1]);
-  std::swap(array.dims[0], array.dims[1]);
-  t.give_constant(node.outputs[0], std::move(array));
+  t.give_constant(node.outputs[0],
+                  make_array(array.name, array.type, {array.dims[1], array.dims[0]},
+                             transposed(array.numbers(), array.dims[0], array.dims[1])));
 }
 
 }  // namespace

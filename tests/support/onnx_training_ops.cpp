@@ -80,7 +80,7 @@ void softmax_of(Translator& t, const OpNode& node, bool logarithm) {
   const std::size_t axis = axis_of(node.integer("axis", single_axis ? -1 : 1), src.dims);
   const Rows rows = rows_along(src.dims, axis, single_axis ? axis + 1 : src.dims.size());
   const std::vector<double> labels(static_cast<std::size_t>(rows.count()), 0.0);
-  const Loss loss = softmax_loss(t, rows, src.numbers, labels, rows.count());
+  const Loss loss = softmax_loss(t, rows, src.numbers(), labels, rows.count());
   derive_probabilities(t, node.outputs[0], src.dims, rows, loss.probabilities, logarithm);
 }
 
@@ -101,7 +101,7 @@ std::int64_t put_ignored_last(const OpNode& node, const std::vector<double>& lab
 void softmax_cross_entropy(Translator& t, const OpNode& node) {
   if (node.has_input(2)) unsupported("the loss has no class weights");
   const Array& logits = t.floats(node.inputs[0]);
-  const std::vector<double>& labels = t.constant(node.inputs[1]).numbers;
+  const std::vector<double> labels = t.constant(node.inputs[1]).numbers();
   Rows rows = rows_along(logits.dims, 1, 2);
   const std::int64_t valid = put_ignored_last(node, labels, rows);
   std::vector<double> ordered(labels.size(), 0.0);
@@ -109,7 +109,7 @@ void softmax_cross_entropy(Translator& t, const OpNode& node) {
     const auto p = static_cast<std::size_t>(place);
     ordered[p] = labels[static_cast<std::size_t>(rows.order[p])];
   }
-  const Loss loss = softmax_loss(t, rows, logits.numbers, ordered, valid);
+  const Loss loss = softmax_loss(t, rows, logits.numbers(), ordered, valid);
 
   const std::string reduction = node.text("reduction", "mean");
   if (reduction == "mean") {
@@ -148,13 +148,13 @@ struct OptimizerInputs {
 };
 
 OptimizerInputs optimizer_inputs(Translator& t, const OpNode& node, std::size_t kinds) {
-  return {t.constant(node.inputs[0]).numbers[0], t.constant(node.inputs[1]).numbers[0],
+  return {t.constant(node.inputs[0]).numbers()[0], t.constant(node.inputs[1]).numbers()[0],
           (node.inputs.size() - 2) / kinds};
 }
 
 ValueId optimizer_value(Translator& t, const OpNode& node, std::size_t index, Role role) {
   const Array& array = t.floats(node.inputs[index]);
-  return t.input(array.numbers, {elements_of(array.dims)}, role);
+  return t.input(array.numbers(), {elements_of(array.dims)}, role);
 }
 
 void momentum(Translator& t, const OpNode& node) {

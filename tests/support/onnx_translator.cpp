@@ -29,11 +29,12 @@ TranslateNode find_op(const std::string& type) {
 
 }  // namespace
 
-Translator::Translator(const Model& model, const std::vector<Array>& inputs) : opset_(model.opset) {
+Translator::Translator(const Model& model, const std::vector<Array>& inputs)
+    : opset_(model.opset()) {
   for (const Array& array : model.constants) give_constant(array.name, array);
   ensure(inputs.size() <= model.inputs.size(), "{} inputs for a model with {}", inputs.size(),
          model.inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) give_constant(model.inputs[i], inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) give_constant(model.inputs[i].name, inputs[i]);
 }
 
 const Translator::Known& Translator::known(const std::string& name) const {
@@ -60,7 +61,7 @@ const Array& Translator::floats(const std::string& name) const {
 
 ValueId Translator::place(const std::string& name, const Shape& shape) {
   const Known& value = known(name);
-  if (value.kind == Known::Kind::constant) return input(floats(name).numbers, shape);
+  if (value.kind == Known::Kind::constant) return input(floats(name).numbers(), shape);
   if (value.kind == Known::Kind::derived) unsupported("an op between two others is not ours");
   if (graph().value(value.id).spec.shape == shape) return value.id;
   return node(OpKind::reshape, ReshapeAttributes{shape}, {value.id})[0];
@@ -126,7 +127,8 @@ void Translator::give_same(const std::string& name, Dims dims, const std::string
 }
 
 Translation Translator::finish(const Model& model) {
-  for (const std::string& name : model.outputs) {
+  for (const ValueInfo& output : model.outputs) {
+    const std::string& name = output.name;
     const Known& value = known(name);
     if (value.kind == Known::Kind::constant) unsupported("no op of ours takes part");
     result_.outputs.push_back({name, value.dims, value.read});

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "support/onnx_reader.h"
+#include "onnx/file.h"
 
 namespace ridgeline::onnx {
 

@@ -11,13 +11,15 @@ Phase phase_of(OpKind kind) {
     case OpKind::linear_backward_weights:
     case OpKind::bias_backward:
     case OpKind::bn_backward_reduce:
+    case OpKind::multiply_backward:
       return Phase::backward_weights;
     case OpKind::conv2d_backward_data:
     case OpKind::linear_backward_data:
     case OpKind::activation_backward:
     case OpKind::pool_backward:
     case OpKind::bn_backward_apply:
-    case OpKind::slice:
+    case OpKind::layer_norm_backward:
+    case OpKind::resize_backward:
     case OpKind::softmax_cross_entropy_backward:
       return Phase::backward_data;
     case OpKind::overflow_guard:
@@ -37,8 +39,11 @@ std::vector<OpCase> all_cases() {
   add_shape_cases(cases);
   add_pool_cases(cases);
   add_batch_norm_cases(cases);
+  add_layer_norm_cases(cases);
+  add_multiply_cases(cases);
   add_training_cases(cases);
   add_pattern_cases(cases);
+  add_channel_pattern_cases(cases);
   return cases;
 }
 

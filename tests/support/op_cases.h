@@ -71,11 +71,15 @@ class CaseBuilder {
 void add_conv2d_cases(std::vector<OpCase>& cases);
 void add_linear_cases(std::vector<OpCase>& cases);
 void add_elementwise_cases(
-    std::vector<OpCase>& cases);                   // bias, activation, add, dropout, normalize
-void add_shape_cases(std::vector<OpCase>& cases);  // concat, slice, reshape
+    std::vector<OpCase>& cases);  // bias, activation, add, dropout, normalize
+// concat, slice, split, shuffle, pad, resize, reshape
+void add_shape_cases(std::vector<OpCase>& cases);
 void add_pool_cases(std::vector<OpCase>& cases);
 void add_batch_norm_cases(std::vector<OpCase>& cases);
+void add_layer_norm_cases(std::vector<OpCase>& cases);
+void add_multiply_cases(std::vector<OpCase>& cases);
 void add_training_cases(std::vector<OpCase>& cases);  // loss, metrics, optimizers
 void add_pattern_cases(std::vector<OpCase>& cases);
+void add_channel_pattern_cases(std::vector<OpCase>& cases);
 
 }  // namespace ridgeline::testing

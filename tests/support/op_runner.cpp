@@ -24,7 +24,7 @@ struct Variant {
   LayoutKind offered = LayoutKind::plain;  // how images lie when a kernel is made
   bool slices = false;                     // where the kernel has the trait
   bool in_place = false;                   // where the kernel has the trait
-  ValueId unread = kNoValue;               // an output that nobody reads
+  ValueId unread = kNoValue;               // an output that is not read
   std::uint8_t poison = 0xFF;              // a NaN in every float type
 
   [[nodiscard]] std::string text() const {
@@ -44,6 +44,8 @@ bool is_activation(const Graph& graph, ValueId id) {
   if (!is_float(value.spec.dtype) || value.spec.shape.rank() < 2) return false;
   if (value.producer == kNoNode) return value.role == Role::input;
   switch (graph.node(value.producer).kind) {
+    case OpKind::layer_norm:
+      return id == graph.node(value.producer).outputs[0];
     case OpKind::cast:
       return is_activation(graph, graph.node(value.producer).inputs[0]);
     case OpKind::conv2d_backward_weights:
@@ -512,14 +514,14 @@ class ThreadCountScope {
   int before_;
 };
 
-// An output that a plan may leave out: its node is wanted for another one. Nobody asks for the
-// positions of maxima without the maxima.
+// An output that a plan may leave out: its node is wanted for another one. A plan never asks for
+// the positions of maxima without the maxima, nor for the statistics of a norm without its dst.
 bool may_be_unread(const Graph& graph, ValueId output) {
   const Value& value = graph.value(output);
   const Node& producer = graph.node(value.producer);
-  const bool maxima = producer.kind == OpKind::pool && output == producer.outputs[0];
-  return producer.outputs.size() > 1 && value.users.empty() && !is_persistent(value.role) &&
-         !maxima;
+  const bool main = (producer.kind == OpKind::pool || producer.kind == OpKind::layer_norm) &&
+                    output == producer.outputs[0];
+  return producer.outputs.size() > 1 && value.users.empty() && !is_persistent(value.role) && !main;
 }
 
 void run_all_variants(CaseRun& run, const OpCase& op_case, CheckResult& result) {

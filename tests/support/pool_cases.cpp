@@ -4,6 +4,14 @@
 namespace ridgeline::testing {
 
 // Each gives a case of the forward op and of its gradient.
+namespace {
+
+PoolAttributes adaptive(std::int64_t h, std::int64_t w) {
+  return {.kind = PoolKind::adaptive_average, .dst_h = h, .dst_w = w};
+}
+
+}  // namespace
+
 void add_pool_cases(std::vector<OpCase>& cases) {
   struct PoolCase {
     std::string name;
@@ -41,6 +49,11 @@ void add_pool_cases(std::vector<OpCase>& cases) {
       {"global_average_7x7", {2, 33, 7, 7}, average_window(7, 7)},
       {"global_average_13x13", {1, 16, 13, 13}, average_window(13, 13)},
       {"global_average_one_pixel", {3, 17, 1, 1}, average_window(1, 1)},
+      {"adaptive_uneven", {2, 5, 7, 9}, adaptive(3, 4)},
+      {"adaptive_7x7_of_8x8", {2, 19, 8, 8}, adaptive(7, 7)},
+      {"adaptive_to_more_pixels", {2, 7, 3, 2}, adaptive(7, 5)},
+      {"adaptive_to_one", {1, 16, 5, 3}, adaptive(1, 1)},
+      {"adaptive_alexnet", {2, 256, 13, 13}, adaptive(6, 6), true},
   };
   for (const PoolCase& p : problems) {
     CaseBuilder forward("pool." + p.name);

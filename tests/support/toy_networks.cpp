@@ -68,6 +68,60 @@ ValueId depthwise(NetworkBuilder& net, ValueId image) {
   return net.linear(x, 5, "fc");
 }
 
+// Squeeze-and-excitation with the activations of EfficientNet and MobileNetV3.
+ValueId gates(NetworkBuilder& net, ValueId image) {
+  const ActivationAttributes silu{.kind = ActivationKind::silu};
+  const ActivationAttributes hard_swish{.kind = ActivationKind::hard_swish};
+  const ConvOptions conv3{.kernel_h = 3, .kernel_w = 3, .padding = 1, .bias = false};
+  ValueId x = net.activation(net.batch_norm(net.conv2d(image, 8, conv3, "conv1"), "bn1"),
+                             hard_swish, "act1");
+  ValueId y =
+      net.activation(net.batch_norm(net.conv2d(x, 18, conv3, "conv2"), "bn2"), silu, "act2");
+  ValueId gate = net.global_average_pool(y, "se.pool");
+  gate = net.activation(net.conv2d(gate, 4, {}, "se.fc1"), silu, "se.act");
+  gate = net.activation(net.conv2d(gate, 18, {}, "se.fc2"), {.kind = ActivationKind::hard_sigmoid},
+                        "se.scale");
+  y = net.multiply(gate, y, "se");
+  y = net.batch_norm(net.conv2d(y, 8, {.bias = false}, "project"), "bn3",
+                     {.epsilon = 0.001, .momentum = 0.01});
+  x = net.add(net.stochastic_depth(y, 0.3, "drop"), x, "add");
+  return net.linear(net.flatten(net.global_average_pool(x, "avgpool"), "flatten"), 5, "fc");
+}
+
+// Halves of the channels as in ShuffleNet, with grouped convolutions and an auxiliary head.
+ValueId shuffles(NetworkBuilder& net, ValueId image) {
+  const ConvOptions conv3{.kernel_h = 3, .kernel_w = 3, .padding = 1};
+  ValueId x = net.relu(net.conv2d(image, 12, conv3, "conv1"), "relu1");
+  for (const std::string layer : {"a", "b"}) {
+    const std::vector<ValueId> halves = net.split(x, {6, 6}, layer + ".split");
+    const ConvOptions grouped{.kernel_h = 3, .kernel_w = 3, .padding = 1, .groups = 2};
+    const ValueId branch = net.relu(net.conv2d(halves[1], 6, grouped, layer + ".conv"), layer);
+    x = net.shuffle(net.concat({halves[0], branch}, layer + ".concat"), 2, layer + ".shuffle");
+  }
+  const ValueId side = net.flatten(net.global_average_pool(x, "aux.pool"), "aux.flatten");
+  net.auxiliary(net.linear(side, 5, "aux.fc"), 0.3);
+  x = net.resize(net.pad(x, 1, 0, 0, 2, "pad"), 7, 7, "resize");
+  x = net.adaptive_average_pool(net.relu(net.conv2d(x, 9, conv3, "conv2"), "relu2"), 3, 2, "pool");
+  return net.linear(net.flatten(x, "flatten"), 5, "fc");
+}
+
+// ConvNeXt's block, and a group norm.
+ValueId layer_norms(NetworkBuilder& net, ValueId image) {
+  ValueId x = net.layer_norm(
+      net.conv2d(image, 10, {.kernel_h = 2, .kernel_w = 2, .stride = 2}, "stem.0"), "stem.1", 1e-6);
+  ValueId y =
+      net.conv2d(x, 10, {.kernel_h = 7, .kernel_w = 7, .padding = 3, .groups = 10}, "block.0");
+  y = net.layer_norm(y, "block.2", 1e-6);
+  y = net.conv2d(y, 40, {.file_shape = {40, 10}}, "block.3");
+  y = net.activation(y, {.kind = ActivationKind::gelu}, "block.4");
+  y = net.conv2d(y, 10, {.file_shape = {10, 40}}, "block.5");
+  y = net.stochastic_depth(net.layer_scale(y, 0.5, "layer_scale"), 0.2, "drop");
+  x = net.group_norm(net.add(y, x, "add"), 5, "norm");
+  x = net.activation(x, {.kind = ActivationKind::gelu_tanh}, "act");
+  x = net.flatten(net.global_average_pool(x, "avgpool"), "flatten");
+  return net.linear(net.layer_norm(x, "head.norm"), 5, "head", {}, false);
+}
+
 template <typename T>
 std::span<const std::byte> bytes_of(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
@@ -78,7 +132,10 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 std::vector<ToyNetwork> toy_networks() {
   return {{"residual", spec_for(3, 9, 4), residual},
           {"concatenations", spec_for(2, 9, 4), concatenations},
-          {"depthwise", spec_for(3, 7, 5), depthwise}};
+          {"depthwise", spec_for(3, 7, 5), depthwise},
+          {"gates", spec_for(3, 7, 5), gates},
+          {"shuffles", spec_for(2, 6, 4), shuffles},
+          {"layer_norms", spec_for(3, 8, 5), layer_norms}};
 }
 
 void fill_state(Session& session, const StepGraph& step, const StepSpec& spec, std::uint64_t seed) {

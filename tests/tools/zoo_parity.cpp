@@ -1,13 +1,16 @@
 // Trains a model of the zoo for some steps in double on the reference and in other precisions on
 // other backends, and writes all that another program needs to do the same and to compare: initial
 // weights, batches, losses, gradients, running statistics, outputs of inference.
-// usage: zoo_parity names
+// usage: zoo_parity names [MODEL]
 //        zoo_parity MODEL IMAGE BATCH STEPS FOLDER RUN...
+// Weights that are in the folder already, all parameters as floats in the order of `names`, take
+// the place of initial ones.
 // A run is f64 (the reference in double), or BACKEND[:PRECISION[:STEPS]], such as cuda:bf16:5; one
-// step in fp32 where nothing else is told. Gradients and statistics are those of the first step, in
-// double those of every step.
+// step in fp32 where nothing else is told; inference alone with 0 steps. Gradients and statistics
+// are those of the first step, in double those of every step.
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -37,12 +40,17 @@ Json shape_json(const Shape& shape) {
   return dims;
 }
 
+constexpr std::array<const char*, 4> kInitNames = {"constant", "uniform", "normal",
+                                                   "truncated_normal"};
+
 Json parameters_json(std::span<const Parameter> parameters) {
   Json list = Json::array();
   for (const Parameter& parameter : parameters) {
     list.push_back({{"name", parameter.name},
-                    {"shape", shape_json(parameter.shape)},
-                    {"trained", parameter.role == Role::parameter}});
+                    {"shape", shape_json(parameter.file_shape)},
+                    {"trained", parameter.role == Role::parameter},
+                    {"init", kInitNames[static_cast<std::size_t>(parameter.init.kind)]},
+                    {"amount", parameter.init.amount}});
   }
   return list;
 }
@@ -83,28 +91,53 @@ void write_values(Output& output, StepRunner& runner, Session::PlanId plan, bool
   }
 }
 
-// The weights that PyTorch gets are floats, so every precision starts from the same numbers.
-void write_weights(StepRunner& runner, DType dtype) {
-  for (const Parameter& parameter : runner.parameters()) {
-    std::vector<double> values = initial_values(parameter, kSeed);
-    const std::vector<float> rounded(values.begin(), values.end());
+// PyTorch gets floats, so every precision starts from the same numbers.
+using Weights = std::map<std::string, std::vector<float>>;
+
+Weights initial_weights(std::span<const Parameter> parameters) {
+  Weights weights;
+  for (const Parameter& parameter : parameters) {
+    const std::vector<double> values = initial_values(parameter, kSeed);
+    weights[parameter.name].assign(values.begin(), values.end());
+  }
+  return weights;
+}
+
+Weights read_weights(std::span<const Parameter> parameters, const fs::path& path) {
+  Weights weights;
+  std::ifstream file(path, std::ios::binary);
+  for (const Parameter& parameter : parameters) {
+    std::vector<float>& values = weights[parameter.name];
+    values.resize(static_cast<std::size_t>(parameter.shape.elements()));
+    file.read(reinterpret_cast<char*>(values.data()),
+              static_cast<std::streamsize>(values.size() * sizeof(float)));
+  }
+  if (!file || file.peek() != std::ifstream::traits_type::eof()) {
+    fail("{} has a wrong size", path.string());
+  }
+  return weights;
+}
+
+void write_weights(StepRunner& runner, const Weights& weights, DType dtype) {
+  for (const auto& [name, values] : weights) {
+    if (!runner.session().has(name)) continue;
     if (dtype == DType::f32) {
-      runner.session().write(parameter.name, std::as_bytes(std::span(rounded)));
+      runner.session().write(name, std::as_bytes(std::span(values)));
     } else {
-      values.assign(rounded.begin(), rounded.end());
-      runner.session().write(parameter.name, std::as_bytes(std::span(values)));
+      const std::vector<double> wide(values.begin(), values.end());
+      runner.session().write(name, std::as_bytes(std::span(wide)));
     }
   }
 }
 
-Json run_steps(const Run& run, const Dataset& data, const fs::path& folder) {
+Json run_steps(const Run& run, const Weights& given, const Dataset& data, const fs::path& folder) {
   const std::unique_ptr<Device> device =
       make_device(std::string(providers_of(run.backend)[0]->device));
   StepRunner runner(*device, {.backend = run.backend, .disabled_passes = {}, .cache = {}});
-  const Session::PlanId training = runner.add_training(run.spec);
+  const Session::PlanId training = run.steps > 0 ? runner.add_training(run.spec) : 0;
   const Session::PlanId evaluation = runner.add_evaluation(run.spec);
   runner.prepare(kSeed);
-  write_weights(runner, run.spec.dtype);
+  write_weights(runner, given, run.spec.dtype);
   if (run.spec.precision == Precision::fp16) {
     // Fresh networks overflow with what training begins with.
     runner.session().step_state().loss_scale = 1024.0;
@@ -144,9 +177,11 @@ Json run_steps(const Run& run, const Dataset& data, const fs::path& folder) {
   return result;
 }
 
-void names() {
+// Of all models, or of one.
+void names(const std::string& wanted) {
   Json models = Json::object();
   for (const ModelInfo& model : all_models()) {
+    if (!wanted.empty() && model.name != wanted) continue;
     StepSpec spec;
     spec.model = default_config(model.name);
     spec.batch = 1;
@@ -176,14 +211,14 @@ void train(const std::vector<std::string>& arguments) {
   spec.keep_gradients = true;
   spec.model = default_config(arguments[0]);
   spec.model.height = spec.model.width = std::stoll(arguments[1]);
-  for (const ModelOption& option : find_model(arguments[0]).options) {
-    if (option.name == "dropout") spec.model.options["dropout"] = "0";
-  }
+  drop_nothing(spec.model);
   spec.batch = std::stoll(arguments[2]);
   spec.mean.assign(static_cast<std::size_t>(spec.model.channels), 0.5);
   spec.deviation.assign(static_cast<std::size_t>(spec.model.channels), 0.25);
-  spec.optimizer = SgdAttributes{.momentum = kMomentum};
   const int steps = std::stoi(arguments[3]);
+  // One step has no use for a velocity.
+  const double momentum = steps > 1 ? kMomentum : 0.0;
+  spec.optimizer = SgdAttributes{.momentum = momentum};
   const fs::path folder = arguments[4];
   fs::create_directories(folder);
   const Dataset data = make_synthetic({.channels = spec.model.channels,
@@ -200,20 +235,25 @@ void train(const std::vector<std::string>& arguments) {
                    {"batch", spec.batch},
                    {"steps", steps},
                    {"learning_rate", kLearningRate},
-                   {"momentum", kMomentum},
+                   {"momentum", momentum},
                    {"mean", spec.mean[0]},
                    {"deviation", spec.deviation[0]},
                    {"parameters", parameters_json(parameters)}};
-  Output weights(folder / "weights.f32");
-  for (const Parameter& parameter : parameters) {
-    const std::vector<double> values = initial_values(parameter, kSeed);
-    weights.write<float>(std::vector<float>(values.begin(), values.end()));
+  const fs::path weights_path = folder / "weights.f32";
+  Weights weights;
+  if (fs::exists(weights_path)) {
+    weights = read_weights(parameters, weights_path);
+  } else {
+    weights = initial_weights(parameters);
+    Output file(weights_path);
+    for (const Parameter& parameter : parameters) file.write<float>(weights.at(parameter.name));
   }
   Output(folder / "images.u8").write<std::uint8_t>(data.pixels);
   Output(folder / "labels.i32").write<std::int32_t>(data.labels);
 
   for (std::size_t i = 5; i < arguments.size(); ++i) {
-    manifest["runs"][arguments[i]] = run_steps(run_of(arguments[i], spec, steps), data, folder);
+    manifest["runs"][arguments[i]] =
+        run_steps(run_of(arguments[i], spec, steps), weights, data, folder);
   }
   std::ofstream(folder / "manifest.json") << manifest.dump() << '\n';
 }
@@ -223,13 +263,13 @@ void train(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
-    if (arguments.size() == 1 && arguments[0] == "names") {
-      names();
+    if (!arguments.empty() && arguments.size() <= 2 && arguments[0] == "names") {
+      names(arguments.size() == 2 ? arguments[1] : "");
     } else if (arguments.size() >= 5) {
       train(arguments);
     } else {
       std::fputs(
-          "usage: zoo_parity names\n"
+          "usage: zoo_parity names [MODEL]\n"
           "       zoo_parity MODEL IMAGE BATCH STEPS FOLDER RUN...\n",
           stderr);
       return 2;

@@ -295,7 +295,7 @@ TEST_F(CheckpointTest, OnlyTheLastAndTheBestAreKept) {
   {
     CheckpointWriter writer(folder_ / "run");
     (void)finish(trainer, data_, &writer);
-    // Nobody else may write there meanwhile.
+    // No other process may write there meanwhile.
     expect_contains(refusal([&] { CheckpointWriter other(folder_ / "run"); }),
                     {"another training"});
     // What a killed training left behind goes away with the next checkpoint.

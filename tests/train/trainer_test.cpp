@@ -16,12 +16,12 @@
 namespace ridgeline {
 namespace {
 
-constexpr std::int64_t kSide = 8;
+constexpr std::int64_t kTrainerSide = 8;
 
 Split small_data(std::int64_t train, std::int64_t test) {
   return make_synthetic({.channels = 1,
-                         .height = kSide,
-                         .width = kSide,
+                         .height = kTrainerSide,
+                         .width = kTrainerSide,
                          .classes = 4,
                          .count = train,
                          .test_count = test,
@@ -31,7 +31,7 @@ Split small_data(std::int64_t train, std::int64_t test) {
 TrainConfig small_config(std::int64_t batch) {
   TrainConfig config;
   config.step.model.name = "mlp";
-  config.step.model.height = config.step.model.width = kSide;
+  config.step.model.height = config.step.model.width = kTrainerSide;
   config.step.model.classes = 4;
   config.step.batch = batch;
   config.step.optimizer = SgdAttributes{.momentum = 0.9};

@@ -8,7 +8,7 @@
 // - for each memory level, the bytes that this level must deliver at its bandwidth: all bytes at
 //   the step's boundary but those that may have been waiting in the next faster level, which is at
 //   most that level's capacity out of the working set. A step whose tensors fit a cache is thus
-//   held against that cache's roof and asks nothing of the levels behind it.
+//   compared with that cache's roof and asks nothing of the levels behind it.
 // Efficiency is this least time over the measured time, so that nothing can exceed 1.
 
 #include <functional>

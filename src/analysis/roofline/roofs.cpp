@@ -74,7 +74,7 @@ std::optional<double> latency_of(std::span<const Ceiling> ceilings, const std::s
       if (ceiling.device != device || ceiling.kind != "latency" || ceiling.subject != subject) {
         continue;
       }
-      // One thread wakes nobody.
+      // One thread wakes no other.
       if (ceiling.subject == "fork-join" && threads == 1) continue;
       return ceiling.value;
     }

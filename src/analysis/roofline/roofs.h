@@ -1,6 +1,6 @@
 #pragma once
 
-// From measured ceilings to the roofs that steps are held against. All in FLOP/s, bytes/s, seconds
+// From measured ceilings to the roofs that steps are compared with. All in FLOP/s, bytes/s, seconds
 // and FLOP/byte.
 
 #include <optional>

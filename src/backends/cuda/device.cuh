@@ -80,6 +80,20 @@ __device__ __forceinline__ float block_sum(float value, float* shared) {
   return value;
 }
 
+__device__ __forceinline__ float hard_sigmoid(float x) {
+  const float shifted = x + 3.0F;
+  const float bounded = shifted < 0.0F ? 0.0F : (shifted > 6.0F ? 6.0F : shifted);
+  return bounded * (1.0F / 6.0F);
+}
+
+// The normal distribution; erfc keeps the digits of the far left tail.
+__device__ __forceinline__ float normal_below(float x) { return 0.5F * erfcf(x * -0.707106781F); }
+
+// 2 √(2/π) (x + 0.044715 x³): the sigmoid of it approximates the normal distribution.
+__device__ __forceinline__ float gelu_exponent(float x) {
+  return 1.595769122F * x * (1.0F + 0.044715F * x * x);
+}
+
 // Activations by their kind. `slope` belongs to leaky_relu.
 __device__ __forceinline__ float activate(int kind, float slope, float x) {
   switch (static_cast<ActivationKind>(kind)) {
@@ -95,12 +109,20 @@ __device__ __forceinline__ float activate(int kind, float slope, float x) {
       return tanhf(x);
     case ActivationKind::silu:
       return x / (1.0F + expf(-x));
+    case ActivationKind::hard_sigmoid:
+      return hard_sigmoid(x);
+    case ActivationKind::hard_swish:
+      return x * hard_sigmoid(x);
+    case ActivationKind::gelu:
+      return x * normal_below(x);
+    case ActivationKind::gelu_tanh:
+      return x / (1.0F + expf(-gelu_exponent(x)));
   }
   return x;
 }
 
-// The gradient with respect to src from that to dst; `kept` is dst, for silu src. A NaN that was
-// kept lets the gradient pass, as in the reference.
+// The gradient with respect to src from that to dst; `kept` is dst, or src where
+// backward_uses_src. A NaN that was kept lets the gradient pass, as in the reference.
 __device__ __forceinline__ float activate_backward(int kind, float slope, float diff, float kept) {
   switch (static_cast<ActivationKind>(kind)) {
     case ActivationKind::relu:
@@ -116,6 +138,20 @@ __device__ __forceinline__ float activate_backward(int kind, float slope, float 
     case ActivationKind::silu: {
       const float sigmoid = 1.0F / (1.0F + expf(-kept));
       return diff * sigmoid * (1.0F + kept * (1.0F - sigmoid));
+    }
+    case ActivationKind::hard_sigmoid:
+      return kept <= 0.0F || kept >= 1.0F ? 0.0F : diff * (1.0F / 6.0F);
+    case ActivationKind::hard_swish:
+      if (kept < -3.0F) return 0.0F;
+      return kept > 3.0F ? diff : diff * (kept * (1.0F / 3.0F) + 0.5F);
+    case ActivationKind::gelu: {
+      const float density = 0.398942280F * expf(-0.5F * kept * kept);
+      return diff * (normal_below(kept) + kept * density);
+    }
+    case ActivationKind::gelu_tanh: {
+      const float sigmoid = 1.0F / (1.0F + expf(-gelu_exponent(kept)));
+      const float slope_of_exponent = 1.595769122F * (1.0F + 0.134145F * kept * kept);
+      return diff * sigmoid * (1.0F + kept * (1.0F - sigmoid) * slope_of_exponent);
     }
   }
   return diff;

@@ -12,10 +12,13 @@ std::span<const KernelRow> conv_rows();        // conv2d and linear with their g
 std::span<const KernelRow> depthwise_rows();   // convolutions with one channel to a group
 std::span<const KernelRow> batch_norm_rows();  // forward
 std::span<const KernelRow> batch_norm_backward_rows();
+std::span<const KernelRow> layer_norm_rows();
 std::span<const KernelRow> elementwise_rows();  // add, activation, bias, cast, dropout
 std::span<const KernelRow> activation_backward_rows();
+std::span<const KernelRow> multiply_rows();
 std::span<const KernelRow> pool_rows();
-std::span<const KernelRow> copy_rows();  // concat, slice
+std::span<const KernelRow> copy_rows();  // concat, slice, split
+std::span<const KernelRow> move_rows();  // shuffle, pad, resize
 std::span<const KernelRow> normalize_rows();
 std::span<const KernelRow> loss_rows();
 std::span<const KernelRow> optimizer_rows();  // sgd, adam, overflow_guard

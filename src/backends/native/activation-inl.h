@@ -60,8 +60,54 @@ HWY_INLINE V hyperbolic_tangent(D d, V x) {
   return hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0.625F)), near, far);
 }
 
+// relu6(x + 3) / 6.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V hard_sigmoid(D d, V x) {
+  const V six = hn::Set(d, 6.0F), shifted = hn::Add(x, hn::Set(d, 3.0F));
+  const V not_below = hn::IfThenZeroElse(hn::Lt(shifted, hn::Zero(d)), shifted);
+  const V bounded = hn::IfThenElse(hn::Gt(shifted, six), six, not_below);
+  return hn::Mul(bounded, hn::Set(d, 1.0F / 6.0F));
+}
+
+// The normal distribution, and exp(-x²/2), of which it is made.
+template <class V>
+struct Normal {
+  V below, power;
+};
+
+// Below -|x| lies exp(-x²/2) times a function that is smooth in t = 1 / (1 + 0.212 |x|): a
+// polynomial of degree 9 gives it to 3e-8 of itself, so that the far tail keeps its digits.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE Normal<V> normal_of(D d, V x) {
+  const V one = hn::Set(d, 1.0F);
+  const V t = hn::Div(one, hn::MulAdd(hn::Abs(x), hn::Set(d, 0.212132037F), one));
+  V p = hn::Set(d, -0.0653854385F);
+  p = hn::MulAdd(p, t, hn::Set(d, 0.245967135F));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.263075829F));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.28225711F));
+  p = hn::MulAdd(p, t, hn::Set(d, -0.0534916818F));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.110269584F));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.0733980089F));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.0854745582F));
+  p = hn::MulAdd(p, t, hn::Set(d, 0.0845865309F));
+  const V power = exp_of_negative(d, hn::Mul(hn::Mul(x, x), hn::Set(d, -0.5F)));
+  const V tail = hn::Mul(hn::Mul(p, t), power);
+  return {hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)), power};
+}
+
+// 2 √(2/π) (x + 0.044715 x³), whose sigmoid is gelu_tanh's factor, and its slope.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V gelu_exponent(D d, V x) {
+  const V cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.0713548163F), hn::Set(d, 1.59576912F));
+  return hn::Mul(x, cubic);
+}
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V gelu_exponent_slope(D d, V x) {
+  return hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.214064449F), hn::Set(d, 1.59576912F));
+}
+
 // Each kind has forward(d, src) -> dst and backward(d, diff_dst, kept) -> diff_src, where `kept` is
-// dst (SiLU: src).
+// dst, or src where backward_uses_src.
 struct NoActivation {
   static constexpr bool kActive = false;
   template <class D, class V>
@@ -150,6 +196,62 @@ struct Silu {
   }
 };
 
+struct HardSigmoid {
+  static constexpr bool kActive = true;
+  template <class D, class V>
+  HWY_INLINE V forward(D d, V x) const {
+    return hard_sigmoid(d, x);
+  }
+  template <class D, class V>
+  HWY_INLINE V backward(D d, V diff, V kept) const {
+    const V slope = hn::Mul(diff, hn::Set(d, 1.0F / 6.0F));
+    const auto flat = hn::Or(hn::Le(kept, hn::Zero(d)), hn::Ge(kept, hn::Set(d, 1.0F)));
+    return hn::IfThenZeroElse(flat, slope);
+  }
+};
+
+struct HardSwish {
+  static constexpr bool kActive = true;
+  template <class D, class V>
+  HWY_INLINE V forward(D d, V x) const {
+    return hn::Mul(x, hard_sigmoid(d, x));
+  }
+  template <class D, class V>
+  HWY_INLINE V backward(D d, V diff, V kept) const {
+    const V slope = hn::MulAdd(kept, hn::Set(d, 1.0F / 3.0F), hn::Set(d, 0.5F));
+    const V inner = hn::IfThenElse(hn::Gt(kept, hn::Set(d, 3.0F)), diff, hn::Mul(diff, slope));
+    return hn::IfThenZeroElse(hn::Lt(kept, hn::Set(d, -3.0F)), inner);
+  }
+};
+
+struct Gelu {
+  static constexpr bool kActive = true;
+  template <class D, class V>
+  HWY_INLINE V forward(D d, V x) const {
+    return hn::Mul(x, normal_of(d, x).below);
+  }
+  template <class D, class V>
+  HWY_INLINE V backward(D d, V diff, V kept) const {
+    const auto normal = normal_of(d, kept);
+    const V density = hn::Mul(normal.power, hn::Set(d, 0.398942280F));
+    return hn::Mul(diff, hn::MulAdd(kept, density, normal.below));
+  }
+};
+
+struct GeluTanh {
+  static constexpr bool kActive = true;
+  template <class D, class V>
+  HWY_INLINE V forward(D d, V x) const {
+    return hn::Mul(x, sigmoid(d, gelu_exponent(d, x)));
+  }
+  template <class D, class V>
+  HWY_INLINE V backward(D d, V diff, V kept) const {
+    const V s = sigmoid(d, gelu_exponent(d, kept));
+    const V bend = hn::Mul(hn::Mul(s, kept), gelu_exponent_slope(d, kept));
+    return hn::Mul(diff, hn::MulAdd(bend, hn::Sub(hn::Set(d, 1.0F), s), s));
+  }
+};
+
 // Calls body with the struct of a kind.
 template <typename Body>
 HWY_INLINE void with_activation(ActivationKind kind, float slope, const Body& body) {
@@ -166,6 +268,14 @@ HWY_INLINE void with_activation(ActivationKind kind, float slope, const Body& bo
       return body(Tanh());
     case ActivationKind::silu:
       return body(Silu());
+    case ActivationKind::hard_sigmoid:
+      return body(HardSigmoid());
+    case ActivationKind::hard_swish:
+      return body(HardSwish());
+    case ActivationKind::gelu:
+      return body(Gelu());
+    case ActivationKind::gelu_tanh:
+      return body(GeluTanh());
   }
 }
 
@@ -206,6 +316,16 @@ HWY_INLINE void with_common_activation(const ActivationAttributes* activation, c
   if (activation == nullptr) return body(NoActivation());
   if (activation->kind == ActivationKind::relu) return body(Relu());
   body(AnyActivation{activation->kind, static_cast<float>(activation->slope)});
+}
+
+// The same with copies for all that stand behind batch norms.
+template <typename Body>
+HWY_INLINE void with_norm_activation(const ActivationAttributes* activation, const Body& body) {
+  const ActivationKind kind = activation == nullptr ? ActivationKind::relu : activation->kind;
+  if (activation != nullptr && kind == ActivationKind::relu6) return body(Relu6());
+  if (activation != nullptr && kind == ActivationKind::silu) return body(Silu());
+  if (activation != nullptr && kind == ActivationKind::hard_swish) return body(HardSwish());
+  with_common_activation(activation, body);
 }
 
 }  // namespace ridgeline::native::HWY_NAMESPACE

@@ -32,10 +32,26 @@ std::string version() {
 // gradient of batch norm, of an activation, or stand alone.
 std::vector<KernelRow> join_rows() {
   std::vector<KernelRow> rows;
-  for (const std::span<const KernelRow> some :
-       {conv_rows(), linear_rows(), batch_norm_backward_rows(), batch_norm_rows(),
-        pool_backward_rows(), activation_backward_rows(), pool_rows(), elementwise_rows(),
-        dropout_rows(), concat_rows(), loss_rows(), normalize_rows(), optimizer_rows()}) {
+  for (const std::span<const KernelRow> some : {conv_rows(),
+                                                linear_rows(),
+                                                batch_norm_backward_rows(),
+                                                batch_norm_rows(),
+                                                layer_norm_rows(),
+                                                group_norm_rows(),
+                                                pool_backward_rows(),
+                                                activation_backward_rows(),
+                                                pool_rows(),
+                                                elementwise_rows(),
+                                                scale_rows(),
+                                                multiply_backward_rows(),
+                                                dropout_rows(),
+                                                shuffle_rows(),
+                                                concat_rows(),
+                                                pad_rows(),
+                                                resample_rows(),
+                                                loss_rows(),
+                                                normalize_rows(),
+                                                optimizer_rows()}) {
     rows.insert(rows.end(), some.begin(), some.end());
   }
   return rows;

@@ -71,7 +71,7 @@ HWY_INLINE void apply_to_rows(const ApplyTask& task, Range range, Activation act
 }
 
 void apply_rows(const ApplyTask& task, Range range) {
-  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+  with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
     if (task.other.data != nullptr) {
       apply_to_rows<true>(task, range, activation);
     } else {

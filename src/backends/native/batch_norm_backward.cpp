@@ -21,14 +21,16 @@
 namespace ridgeline::native {
 namespace {
 
-// The gradient before the normalisation is g = backward(diff [+ other], kept). Reducing sums g and
-// g * (src - mean), and stores g where it is wanted; applying computes
-// diff_src = g * factor + (src - mean) * slope + offset. mean, factor, slope, offset are rows.
+// The gradient before the normalisation is g = backward(diff [+ other], kept), where kept may be
+// computed again as (src - mean) * factor + shift. Reducing sums g and g * (src - mean), and stores
+// g where it is wanted; applying computes diff_src = g * factor + (src - mean) * slope + offset.
+// mean, factor, shift, slope, offset are rows.
 struct BackwardTask {
   RowSpace space;
   RowOperand diff, other, kept, src, stored, diff_src;
   const float* mean = nullptr;
   const float* factor = nullptr;
+  const float* shift = nullptr;  // null: kept is given
   const float* slope = nullptr;
   const float* offset = nullptr;
   const ActivationAttributes* activation = nullptr;  // none: null
@@ -51,13 +53,18 @@ HWY_INLINE hn::Vec<FloatTag> load_at(Lanes lanes, const RowOperand& operand, std
   return lanes.load(operand.data + row * operand.stride + i);
 }
 
+// `centred` is src - mean there.
 template <bool kAdd, class Activation, typename Lanes>
 HWY_INLINE hn::Vec<FloatTag> gradient_at(const BackwardTask& task, Activation activation,
-                                         Lanes lanes, std::int64_t row, std::int64_t i) {
+                                         Lanes lanes, std::int64_t row, std::int64_t i,
+                                         hn::Vec<FloatTag> centred) {
   auto diff = load_at(lanes, task.diff, row, i);
   if constexpr (kAdd) diff = hn::Add(diff, load_at(lanes, task.other, row, i));
   if constexpr (Activation::kActive) {
-    diff = activation.backward(FloatTag(), diff, load_at(lanes, task.kept, row, i));
+    const auto kept = task.shift == nullptr ? load_at(lanes, task.kept, row, i)
+                                            : hn::MulAdd(centred, lanes.load(task.factor + i),
+                                                         lanes.load(task.shift + i));
+    diff = activation.backward(FloatTag(), diff, kept);
   }
   return diff;
 }
@@ -67,12 +74,12 @@ HWY_INLINE void reduce_with(const BackwardTask& task, Range range, double* sums,
                             Activation activation) {
   reduce_rows<2>(FloatTag(), task.space, range, sums,
                  [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
-                   const auto diff = gradient_at<kAdd>(task, activation, lanes, row, i);
+                   const auto centred =
+                       hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.mean + i));
+                   const auto diff = gradient_at<kAdd>(task, activation, lanes, row, i, centred);
                    if constexpr (kStore) {
                      lanes.store(diff, task.stored.data + row * task.stored.stride + i);
                    }
-                   const auto centred =
-                       hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.mean + i));
                    sum[0] = hn::Add(sum[0], diff);
                    sum[1] = hn::MulAdd(diff, centred, sum[1]);
                  });
@@ -82,8 +89,8 @@ template <bool kAdd, class Activation>
 HWY_INLINE void apply_with(const BackwardTask& task, Range range, Activation activation) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
     for_lanes(FloatTag(), task.space.width_of(row), [&](auto lanes, std::int64_t i) HWY_ATTR {
-      const auto diff = gradient_at<kAdd>(task, activation, lanes, row, i);
       const auto centred = hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.mean + i));
+      const auto diff = gradient_at<kAdd>(task, activation, lanes, row, i, centred);
       const auto x = hn::MulAdd(centred, lanes.load(task.slope + i), lanes.load(task.offset + i));
       lanes.store(hn::MulAdd(diff, lanes.load(task.factor + i), x),
                   task.diff_src.data + row * task.diff_src.stride + i);
@@ -93,7 +100,7 @@ HWY_INLINE void apply_with(const BackwardTask& task, Range range, Activation act
 
 void reduce_gradient(const BackwardTask& task, Range range, double* sums) {
   const bool add = task.other.data != nullptr, store = task.stored.data != nullptr;
-  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+  with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
     if (add && store) {
       reduce_with<true, true>(task, range, sums, activation);
     } else if (add) {
@@ -113,7 +120,7 @@ void apply_gradient(const BackwardTask& task, Range range) {
     again.diff = task.stored;
     return apply_with<false>(again, range, NoActivation());
   }
-  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+  with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
     if (task.other.data != nullptr) {
       apply_with<true>(task, range, activation);
     } else {
@@ -136,7 +143,7 @@ HWY_EXPORT(apply_gradient);
 
 // Numbers per channel, each repeated over a row, and the sums.
 struct Scratch {
-  float *mean, *factor, *slope, *offset;
+  float *mean, *factor, *slope, *offset, *shift;
   double *channel_scale, *channel_shift;  // the reduced gradients, before rounding
   PartialSums sums;
   std::size_t bytes;
@@ -160,6 +167,13 @@ class Backward final : public Kernel {
     const float* mean = args.inputs[operands_.mean].as<float>();
     repeat_channels({mean, static_cast<std::size_t>(channels_)}, task.space.width, scratch.mean);
     task.mean = scratch.mean;
+    if (operands_.scale) set_factor(args, task, scratch);
+    if (operands_.shift) {
+      const float* shift = args.inputs[*operands_.shift].as<float>();
+      repeat_channels({shift, static_cast<std::size_t>(channels_)}, task.space.width,
+                      scratch.shift);
+      task.shift = scratch.shift;
+    }
     if (operands_.reduce) {
       reduce(args, task, scratch);
     } else {
@@ -176,6 +190,7 @@ class Backward final : public Kernel {
     scratch.factor = carver.take<float>(width);
     scratch.slope = carver.take<float>(width);
     scratch.offset = carver.take<float>(width);
+    scratch.shift = carver.take<float>(width);
     scratch.channel_scale = carver.take<double>(channels_);
     scratch.channel_shift = carver.take<double>(channels_);
     scratch.sums = {carver.take<double>(parts_ * 2 * width), parts_, 2, width};
@@ -208,6 +223,15 @@ class Backward final : public Kernel {
   [[nodiscard]] double inverse_deviation(const KernelArgs& args, std::int64_t c) const {
     const double variance = args.inputs[operands_.variance].as<float>()[c];
     return 1.0 / std::sqrt(variance + attributes_.epsilon);
+  }
+
+  void set_factor(const KernelArgs& args, BackwardTask& task, const Scratch& scratch) const {
+    const float* scale = args.inputs[*operands_.scale].as<float>();
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      scratch.factor[c] = static_cast<float>(scale[c] * inverse_deviation(args, c));
+    }
+    repeat_first_channels(channels_, task.space.width, scratch.factor);
+    task.factor = scratch.factor;
   }
 
   void reduce(const KernelArgs& args, const BackwardTask& task, const Scratch& scratch) const {
@@ -243,14 +267,12 @@ class Backward final : public Kernel {
       const double inverse = inverse_deviation(args, c);
       const double factor = args.inputs[*operands_.scale].as<float>()[c] * inverse;
       const double through = attributes_.frozen ? 0.0 : factor / count;
-      scratch.factor[c] = static_cast<float>(factor);
       scratch.slope[c] = static_cast<float>(-through * inverse * scratch.channel_scale[c]);
       scratch.offset[c] = static_cast<float>(-through * scratch.channel_shift[c]);
     }
-    for (float* row : {scratch.factor, scratch.slope, scratch.offset}) {
+    for (float* row : {scratch.slope, scratch.offset}) {
       repeat_first_channels(channels_, width, row);
     }
-    task.factor = scratch.factor;
     task.slope = scratch.slope;
     task.offset = scratch.offset;
     parallel_for(task.space.rows, task.space.grain(), [&](std::int64_t begin, std::int64_t end) {
@@ -279,6 +301,9 @@ std::string check_backward(const Problem& problem) {
 }
 
 constexpr KernelRow kRows[] = {
+    {"add_again_act_bn_backward", patterns::add_again_act_bn_backward, check_backward,
+     make_backward},
+    {"again_act_bn_backward", patterns::again_act_bn_backward, check_backward, make_backward},
     {"add_act_bn_backward", patterns::add_act_bn_backward, check_backward, make_backward},
     {"act_bn_backward", patterns::act_bn_backward, check_backward, make_backward},
     {"add_bn_backward", patterns::add_bn_backward, check_backward, make_backward},

@@ -47,6 +47,18 @@ class Slice final : public Kernel {
   SliceAttributes attributes_;
 };
 
+class Split final : public Kernel {
+ public:
+  void run(const KernelArgs& args) const override {
+    std::int64_t begin = 0;
+    for (const Tensor& part : args.outputs) {
+      const std::int64_t channels = part.shape()[1];
+      if (part.data != nullptr) copy_tensor(channels_of(args.inputs[0], begin, channels), part);
+      begin += channels;
+    }
+  }
+};
+
 // A tensor of rank other than 4 under the shape of an image. It is dense where samples do not stay
 // samples.
 Tensor as_image(const Tensor& tensor, const Shape& image) {
@@ -83,9 +95,7 @@ std::vector<Layout> layouts_as_they_are(const Problem& problem, std::span<const 
 }
 
 std::unique_ptr<Kernel> make_concat(const Problem& problem, std::span<const Layout> layouts) {
-  std::vector<std::size_t> inputs;
-  for (const ValueId input : problem.node().inputs) inputs.push_back(problem.input_index(input));
-  auto kernel = std::make_unique<Concat>(std::move(inputs));
+  auto kernel = std::make_unique<Concat>(places_of(problem));
   set_layouts(*kernel, problem, common_layout(problem, layouts));
   kernel->input_layouts = layouts_as_they_are(problem, layouts);
   kernel->traits = {.slices = true};
@@ -96,6 +106,14 @@ std::unique_ptr<Kernel> make_slice(const Problem& problem, std::span<const Layou
   auto kernel = std::make_unique<Slice>(std::get<SliceAttributes>(problem.node().attributes));
   set_layouts(*kernel, problem, common_layout(problem, layouts));
   kernel->input_layouts = layouts_as_they_are(problem, layouts);
+  kernel->traits = {.slices = true};
+  return kernel;
+}
+
+// nhwc, in which parts may be views.
+std::unique_ptr<Kernel> make_split(const Problem& problem, std::span<const Layout>) {
+  auto kernel = std::make_unique<Split>();
+  set_layouts(*kernel, problem, Layout::nhwc());
   kernel->traits = {.slices = true};
   return kernel;
 }
@@ -121,6 +139,7 @@ std::string check_any(const Problem&) { return {}; }
 constexpr KernelRow kRows[] = {
     {"concat", match_one<OpKind::concat>, check_any, make_concat},
     {"slice", match_one<OpKind::slice>, check_any, make_slice},
+    {"split", match_one<OpKind::split>, check_any, make_split},
     {"reshape", match_one<OpKind::reshape>, check_any, make_reshape},
 };
 

@@ -2,6 +2,7 @@
 
 #include "backends/native/conv_dense.h"
 #include "backends/native/conv_depthwise.h"
+#include "backends/native/conv_grouped.h"
 #include "backends/native/conv_weights.h"
 #include "backends/native/row_space.h"
 #include "backends/native/rows.h"
@@ -31,6 +32,12 @@ class ConvGather final : public Kernel {
           static_cast<double>(conv::products_inside(geometry)) / counted_products(problem, dst);
       plan_ = conv::make_depthwise_plan(std::move(geometry), thread_count());
       implementation = "depthwise";
+    } else if (conv::is_narrow(geometry)) {
+      conv::GroupedPlan plan = conv::make_grouped_plan(std::move(geometry), thread_count());
+      flop_factor =
+          static_cast<double>(conv::products_of(plan.geometry)) / counted_products(problem, dst);
+      plan_ = std::move(plan);
+      implementation = "grouped";
     } else {
       conv::DensePlan plan = conv::make_dense_plan(std::move(geometry), thread_count());
       flop_factor =
@@ -63,6 +70,8 @@ class ConvGather final : public Kernel {
     if (biased_) epilogue.bias = args.inputs[2].as<float>();
     if (const auto* depthwise = std::get_if<conv::DepthwisePlan>(&plan_)) {
       conv::run_depthwise(*depthwise, src, weights, dst, epilogue, args.workspace);
+    } else if (const auto* grouped = std::get_if<conv::GroupedPlan>(&plan_)) {
+      conv::run_grouped(*grouped, src, weights, dst, epilogue, args.workspace);
     } else {
       conv::run_dense(std::get<conv::DensePlan>(plan_), src, weights, dst, epilogue,
                       args.workspace);
@@ -70,7 +79,7 @@ class ConvGather final : public Kernel {
   }
 
  private:
-  std::variant<conv::DensePlan, conv::DepthwisePlan> plan_;
+  std::variant<conv::DensePlan, conv::DepthwisePlan, conv::GroupedPlan> plan_;
   Epilogue epilogue_;
   bool biased_ = false;
 };
@@ -83,6 +92,9 @@ class ConvWeights final : public Kernel {
                     counted_products(problem, problem.input(1).shape);
       plan_ = conv::make_depthwise_weights_plan(std::move(geometry), thread_count());
       implementation = "depthwise";
+    } else if (conv::is_narrow(geometry)) {
+      plan_ = conv::make_grouped_weights_plan(std::move(geometry), thread_count());
+      implementation = "grouped";
     } else {
       plan_ = conv::make_weights_plan(std::move(geometry), thread_count());
     }
@@ -99,6 +111,8 @@ class ConvWeights final : public Kernel {
     if (diff_weights == nullptr) return;
     if (const auto* depthwise = std::get_if<conv::DepthwiseWeightsPlan>(&plan_)) {
       conv::run_depthwise_weights(*depthwise, src, diff_dst, diff_weights, args.workspace);
+    } else if (const auto* grouped = std::get_if<conv::GroupedWeightsPlan>(&plan_)) {
+      conv::run_grouped_weights(*grouped, src, diff_dst, diff_weights, args.workspace);
     } else {
       conv::run_weights(std::get<conv::WeightsPlan>(plan_), src, diff_dst, diff_weights,
                         args.workspace);
@@ -106,7 +120,7 @@ class ConvWeights final : public Kernel {
   }
 
  private:
-  std::variant<conv::WeightsPlan, conv::DepthwiseWeightsPlan> plan_;
+  std::variant<conv::WeightsPlan, conv::DepthwiseWeightsPlan, conv::GroupedWeightsPlan> plan_;
 };
 
 std::unique_ptr<Kernel> make_forward(const Problem& problem, std::span<const Layout>) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "backends/native/conv_blocking.h"
 #include "backends/native/conv_geometry.h"
@@ -19,11 +20,21 @@ namespace ridgeline::native::conv {
   return geometry.groups == geometry.src_channels && geometry.src_channels == geometry.dst_channels;
 }
 
+// Taps of one kernel row that lie side by side: neighbouring pixels share the src they read.
+struct TapRow {
+  std::int64_t dy = 0, dx = 0;  // of the first
+  int taps = 1;
+  std::int64_t first = 0;  // its place among the taps of all phases
+};
+inline constexpr int kMostRowTaps = 7;
+
 // REQUIRES: is_depthwise(geometry).
 struct DepthwisePlan {
   Geometry geometry;
   int threads = 1;
-  std::int64_t taps = 0;  // of all phases
+  std::int64_t taps = 0;                      // of all phases
+  std::vector<std::vector<TapRow>> tap_rows;  // of each phase
+  std::int64_t chunk = 0;                     // channels whose weights fit the first-level cache
   std::size_t workspace_bytes = 0;
 };
 
@@ -37,6 +48,7 @@ void run_depthwise(const DepthwisePlan& plan, const Tensor& src, const float* we
 struct DepthwiseWeightsPlan {
   Geometry geometry;  // of the forward convolution; its dst is diff_dst
   int threads = 1;
+  std::vector<TapRow> tap_rows;
   std::int64_t block_rows = 1;   // whose pixels stay in the second-level cache
   std::int64_t part_floats = 0;  // partial sums of one thread
   std::size_t workspace_bytes = 0;
@@ -46,6 +58,10 @@ struct DepthwiseWeightsPlan {
 
 void run_depthwise_weights(const DepthwiseWeightsPlan& plan, const Tensor& src,
                            const Tensor& diff_dst, float* diff_weights, std::byte* workspace);
+
+// The taps of a phase in rows of at most `most`; `first` counts from those before it.
+[[nodiscard]] std::vector<TapRow> tap_rows_of(const std::vector<Tap>& taps, int most,
+                                              std::int64_t first);
 
 // Columns [begin, end) whose every tap dx_min..dx_max lies inside src.
 [[nodiscard]] inline std::pair<std::int64_t, std::int64_t> inside(std::int64_t cols,

@@ -25,6 +25,9 @@ struct DepthwiseWeightsJob {
   float* partials = nullptr;  // [thread][tap][channel]
 };
 
+// Taps that are summed at once where neighbouring pixels read other src: at a step above 1.
+inline constexpr int kMostApart = 3;
+
 }  // namespace ridgeline::native::conv
 #endif
 
@@ -36,11 +39,18 @@ namespace {
 
 using Tag = hn::ScalableTag<float>;
 using Vec = hn::Vec<Tag>;
+constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(Tag()));
+
+// Vectors of channels for so many taps: the sums, the src of all taps and diff_dst stay in
+// registers.
+constexpr int vectors_for(int taps) {
+  if (HWY_TARGET == HWY_AVX3) return taps <= 3 ? 4 : 2;
+  return taps <= 3 ? 2 : 1;
+}
 
 // Some vectors of channels at once, the last of them whole or not.
 template <int kVectors, class Lanes>
 struct Channels {
-  static constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(Tag()));
   Lanes last;
 
   HWY_INLINE Vec load(const float* from, int v) const {
@@ -61,86 +71,141 @@ struct Rows {
   std::int64_t image = 0, begin = 0, end = 0;
 };
 
-// kTaps neighbouring taps of one kernel row, for some channels, over a block of rows.
-template <int kTaps, int kVectors, class Lanes>
-HWY_INLINE void sum_taps(const DepthwiseWeightsJob& job, const Channels<kVectors, Lanes>& channels,
-                         const Rows& rows, const Tap* taps, std::int64_t channel, float* partial) {
-  const Geometry& g = job.plan->geometry;
-  const std::int64_t src_step = g.src_step_x * job.src_strides[3];
-  const std::int64_t dst_step = job.dst_strides[3];
-  const auto [begin, end] = inside(g.cols, g.src_step_x, taps[0].dx, taps[kTaps - 1].dx, g.src_w);
+template <int kTaps, int kVectors>
+struct TapSums {
   Vec sums[kTaps][kVectors];
+
+  HWY_INLINE TapSums() {
+#pragma GCC unroll 8
+    for (int t = 0; t < kTaps; ++t) {
 #pragma GCC unroll 4
-  for (int t = 0; t < kTaps; ++t) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sums[t][v] = hn::Zero(Tag());
+      for (int v = 0; v < kVectors; ++v) sums[t][v] = hn::Zero(Tag());
+    }
   }
+};
+
+// One row at a step of 1: what one pixel reads, its neighbour reads as well, so each number of src
+// is loaded once and passed on from tap to tap.
+template <int kTaps, int kVectors, class Lanes>
+HWY_INLINE void slide_row(const DepthwiseWeightsJob& job, const Channels<kVectors, Lanes>& channels,
+                          std::int64_t dx, const float* src, const float* diff_dst,
+                          TapSums<kTaps, kVectors>& tile) {
+  const Geometry& g = job.plan->geometry;
+  const std::int64_t pixel = job.src_strides[3], dst_pixel = job.dst_strides[3];
+  Vec x[kTaps][kVectors];
+#pragma GCC unroll 8
+  for (int t = 1; t < kTaps; ++t) {
+    const std::int64_t at = dx + t - 1;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      x[t][v] = at >= 0 && at < g.src_w ? channels.load(src + at * pixel, v) : hn::Zero(Tag());
+    }
+  }
+  const auto add = [&](std::int64_t col, auto is_inside) HWY_ATTR {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const Vec diff = channels.load(diff_dst + col * dst_pixel, v);
+#pragma GCC unroll 8
+      for (int t = 0; t + 1 < kTaps; ++t) {
+        x[t][v] = x[t + 1][v];
+        tile.sums[t][v] = hn::MulAdd(diff, x[t][v], tile.sums[t][v]);
+      }
+      constexpr int kLast = kTaps - 1;
+      if constexpr (is_inside()) {
+        x[kLast][v] = channels.load(src + (col + dx + kLast) * pixel, v);
+        tile.sums[kLast][v] = hn::MulAdd(diff, x[kLast][v], tile.sums[kLast][v]);
+      } else {
+        x[kLast][v] = hn::Zero(Tag());
+      }
+    }
+  };
+  const auto [begin, end] = inside(g.cols, 1, dx + kTaps - 1, dx + kTaps - 1, g.src_w);
+  for (std::int64_t col = 0; col < begin; ++col) add(col, std::false_type());
+  for (std::int64_t col = begin; col < end; ++col) add(col, std::true_type());
+  for (std::int64_t col = end; col < g.cols; ++col) add(col, std::false_type());
+}
+
+// One row at any step.
+template <int kTaps, int kVectors, class Lanes>
+HWY_INLINE void step_row(const DepthwiseWeightsJob& job, const Channels<kVectors, Lanes>& channels,
+                         std::int64_t dx, const float* src, const float* diff_dst,
+                         TapSums<kTaps, kVectors>& tile) {
+  const Geometry& g = job.plan->geometry;
+  const std::int64_t pixel = job.src_strides[3], dst_pixel = job.dst_strides[3];
+  const auto add = [&](std::int64_t col, bool border) HWY_ATTR {
+    Vec diff[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) diff[v] = channels.load(diff_dst + col * dst_pixel, v);
+#pragma GCC unroll 8
+    for (int t = 0; t < kTaps; ++t) {
+      const std::int64_t x = col * g.src_step_x + dx + t;
+      if (border && (x < 0 || x >= g.src_w)) continue;
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        tile.sums[t][v] = hn::MulAdd(diff[v], channels.load(src + x * pixel, v), tile.sums[t][v]);
+      }
+    }
+  };
+  const auto [begin, end] = inside(g.cols, g.src_step_x, dx, dx + kTaps - 1, g.src_w);
+  for (std::int64_t col = 0; col < begin; ++col) add(col, true);
+  for (std::int64_t col = begin; col < end; ++col) add(col, false);
+  for (std::int64_t col = end; col < g.cols; ++col) add(col, true);
+}
+
+// kTaps neighbouring taps of one kernel row, for some channels, over a block of rows.
+template <int kTaps, bool kSlide, int kVectors, class Lanes>
+HWY_NOINLINE void sum_taps(const DepthwiseWeightsJob& job, Lanes last, const Rows& rows,
+                           const TapRow& taps, std::int64_t channel, float* partial) {
+  const Geometry& g = job.plan->geometry;
+  const Channels<kVectors, Lanes> channels{last};
+  TapSums<kTaps, kVectors> tile;
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-    const std::int64_t y = row * g.src_step_y + taps[0].dy;
+    const std::int64_t y = row * g.src_step_y + taps.dy;
     if (y < 0 || y >= g.src_h) continue;
     const float* src = job.src + rows.image * job.src_strides[0] + y * job.src_strides[2] + channel;
     const float* diff_dst =
         job.diff_dst + rows.image * job.dst_strides[0] + row * job.dst_strides[2] + channel;
-    const float* from[kTaps];
-#pragma GCC unroll 4
-    for (int t = 0; t < kTaps; ++t) from[t] = src + taps[t].dx * job.src_strides[3];
-
-    const auto border = [&](std::int64_t first, std::int64_t last) HWY_ATTR {
-      for (std::int64_t col = first; col < last; ++col) {
-#pragma GCC unroll 4
-        for (int t = 0; t < kTaps; ++t) {
-          const std::int64_t x = col * g.src_step_x + taps[t].dx;
-          if (x < 0 || x >= g.src_w) continue;
-#pragma GCC unroll 4
-          for (int v = 0; v < kVectors; ++v) {
-            sums[t][v] = hn::MulAdd(channels.load(diff_dst + col * dst_step, v),
-                                    channels.load(from[t] + col * src_step, v), sums[t][v]);
-          }
-        }
-      }
-    };
-    border(0, begin);
-    for (std::int64_t col = begin; col < end; ++col) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const Vec diff = channels.load(diff_dst + col * dst_step, v);
-#pragma GCC unroll 4
-        for (int t = 0; t < kTaps; ++t) {
-          sums[t][v] = hn::MulAdd(diff, channels.load(from[t] + col * src_step, v), sums[t][v]);
-        }
-      }
+    if constexpr (kSlide) {
+      slide_row(job, channels, taps.dx, src, diff_dst, tile);
+    } else {
+      step_row(job, channels, taps.dx, src, diff_dst, tile);
     }
-    border(end, g.cols);
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int t = 0; t < kTaps; ++t) {
-    float* to = partial + t * g.src_channels + channel;
+    float* to = partial + (taps.first + t) * g.src_channels + channel;
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) channels.add(sums[t][v], to, v);
+    for (int v = 0; v < kVectors; ++v) channels.add(tile.sums[t][v], to, v);
   }
 }
 
-template <int kVectors, class Lanes>
-HWY_NOINLINE void run_channels(const DepthwiseWeightsJob& job, Lanes last, const Rows& rows,
-                               std::int64_t channel, float* partial) {
-  const Channels<kVectors, Lanes> channels{last};
-  const Geometry& g = job.plan->geometry;
-  const std::vector<Tap>& taps = g.phases[0].taps;
-  // Three taps of a row share each diff_dst; the sums of more would not fit the registers.
-  for (std::size_t t = 0; t < taps.size();) {
-    float* to = partial + static_cast<std::int64_t>(t) * g.src_channels;
-    if (t + 3 <= taps.size() && taps[t].dy == taps[t + 2].dy) {
-      sum_taps<3, kVectors>(job, channels, rows, &taps[t], channel, to);
-      t += 3;
-    } else {
-      sum_taps<1, kVectors>(job, channels, rows, &taps[t], channel, to);
-      t += 1;
-    }
+template <int kTaps, bool kSlide>
+void sum_channels(const DepthwiseWeightsJob& job, const Rows& rows, const TapRow& taps,
+                  float* partial) {
+  constexpr int kVectors = vectors_for(kTaps);
+  const std::int64_t channels = job.plan->geometry.src_channels;
+  std::int64_t channel = 0;
+  for (; channel + kVectors * kLanes <= channels; channel += kVectors * kLanes) {
+    sum_taps<kTaps, kSlide, kVectors>(job, FullLanes<Tag>(), rows, taps, channel, partial);
   }
+  for (; channel + kLanes <= channels; channel += kLanes) {
+    sum_taps<kTaps, kSlide, 1>(job, FullLanes<Tag>(), rows, taps, channel, partial);
+  }
+  if (channel < channels) {
+    sum_taps<kTaps, kSlide, 1>(job, FirstLanes<Tag>{channels - channel}, rows, taps, channel,
+                               partial);
+  }
+}
+
+// A kernel row of up to kTaps taps.
+template <int kTaps, bool kSlide>
+void sum_tap_row(const DepthwiseWeightsJob& job, const Rows& rows, const TapRow& taps,
+                 float* partial) {
+  if (taps.taps == kTaps) return sum_channels<kTaps, kSlide>(job, rows, taps, partial);
+  if constexpr (kTaps > 1) sum_tap_row<kTaps - 1, kSlide>(job, rows, taps, partial);
 }
 
 void run_share(const DepthwiseWeightsJob& job, int share) {
-  constexpr int kVectors = 4;
   const DepthwiseWeightsPlan& plan = *job.plan;
   const Geometry& g = plan.geometry;
   float* partial = job.partials + share * plan.part_floats;
@@ -150,16 +215,12 @@ void run_share(const DepthwiseWeightsJob& job, int share) {
     const std::int64_t image = begin / g.rows, row = begin % g.rows;
     const std::int64_t count = std::min({plan.block_rows, g.rows - row, range.end - begin});
     const Rows rows{image, row, row + count};
-    const std::int64_t lanes = lanes_of(Tag());
-    std::int64_t channel = 0;
-    for (; channel + kVectors * lanes <= g.src_channels; channel += kVectors * lanes) {
-      run_channels<kVectors>(job, FullLanes<Tag>(), rows, channel, partial);
-    }
-    for (; channel + lanes <= g.src_channels; channel += lanes) {
-      run_channels<1>(job, FullLanes<Tag>(), rows, channel, partial);
-    }
-    if (channel < g.src_channels) {
-      run_channels<1>(job, FirstLanes<Tag>{g.src_channels - channel}, rows, channel, partial);
+    for (const TapRow& taps : plan.tap_rows) {
+      if (g.src_step_x == 1) {
+        sum_tap_row<kMostRowTaps, true>(job, rows, taps, partial);
+      } else {
+        sum_tap_row<kMostApart, false>(job, rows, taps, partial);
+      }
     }
     begin += count;
   }
@@ -179,9 +240,13 @@ HWY_EXPORT(run_share);
 
 DepthwiseWeightsPlan make_depthwise_weights_plan(Geometry geometry, int threads) {
   DepthwiseWeightsPlan plan;
-  plan.geometry = std::move(geometry);
+  plan.geometry = without_unseen_taps(std::move(geometry));
   plan.threads = threads;
   const Geometry& g = plan.geometry;
+  const std::vector<Tap>& taps = g.phases[0].taps;
+  plan.tap_rows = tap_rows_of(taps, g.src_step_x == 1 ? kMostRowTaps : kMostApart, 0);
+  // Sums stand where their taps do in the kernel.
+  for (TapRow& row : plan.tap_rows) row.first = taps[static_cast<std::size_t>(row.first)].kernel;
   const std::int64_t row_floats = g.cols * g.src_channels * (g.src_step_y * g.src_step_x + 1);
   plan.block_rows = std::max<std::int64_t>(1, kBandFloats / row_floats);
   plan.part_floats = (g.src_channels * g.kernel_area + 15) / 16 * 16;
@@ -204,17 +269,19 @@ void run_depthwise_weights(const DepthwiseWeightsPlan& plan, const Tensor& src,
     }
   });
 
+  // A few channels at a time: what is written stays in the cache until its row is full.
+  constexpr std::int64_t kTogether = 16;
   const Geometry& g = plan.geometry;
-  const auto total = [&](std::int64_t index) {
-    float sum = 0.0F;
-    for (int part = 0; part < plan.threads; ++part) {
-      sum += job.partials[part * plan.part_floats + index];
-    }
-    return sum;
-  };
-  for (std::int64_t channel = 0; channel < g.src_channels; ++channel) {
+  for (std::int64_t begin = 0; begin < g.src_channels; begin += kTogether) {
+    const std::int64_t end = std::min(begin + kTogether, g.src_channels);
     for (std::int64_t k = 0; k < g.kernel_area; ++k) {
-      diff_weights[channel * g.kernel_area + k] = total(k * g.src_channels + channel);
+      for (std::int64_t channel = begin; channel < end; ++channel) {
+        float sum = 0.0F;
+        for (int part = 0; part < plan.threads; ++part) {
+          sum += job.partials[part * plan.part_floats + k * g.src_channels + channel];
+        }
+        diff_weights[channel * g.kernel_area + k] = sum;
+      }
     }
   }
 }

@@ -160,6 +160,23 @@ Geometry without_padded_rows(const Geometry& geometry) {
   return result;
 }
 
+Geometry without_unseen_taps(Geometry geometry) {
+  const auto hits = [](std::int64_t count, std::int64_t step, std::int64_t offset,
+                       std::int64_t size) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i * step + offset >= 0 && i * step + offset < size) return true;
+    }
+    return false;
+  };
+  for (Phase& phase : geometry.phases) {
+    std::erase_if(phase.taps, [&](const Tap& tap) {
+      return !hits(phase.rows, geometry.src_step_y, tap.dy, geometry.src_h) ||
+             !hits(phase.cols, geometry.src_step_x, tap.dx, geometry.src_w);
+    });
+  }
+  return geometry;
+}
+
 std::int64_t products_of(const Geometry& geometry) {
   std::int64_t products = 0;
   for (const Phase& phase : geometry.phases) {

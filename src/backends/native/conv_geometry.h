@@ -59,6 +59,8 @@ struct Geometry {
 // The same with phases of rows that see the same taps: those at the top and the bottom get phases
 // of their own, without the taps that fall on padding. For bands of whole images.
 [[nodiscard]] Geometry without_padded_rows(const Geometry& geometry);
+// The same without the taps that fall on padding for every pixel: large kernels on small images.
+[[nodiscard]] Geometry without_unseen_taps(Geometry geometry);
 // Multiply-adds of one image for one pair of channels: all that the phases list, and those of them
 // that do not fall on padding.
 [[nodiscard]] std::int64_t products_of(const Geometry& geometry);

@@ -12,7 +12,7 @@
 namespace ridgeline::native::conv {
 
 // Threads form a grid: some split the dst channels, the others the pixels. Those that split pixels
-// each have partial sums of their own, which are added up in a fixed order at the end. When nobody
+// each have partial sums of their own, which are added up in a fixed order at the end. When no op
 // splits pixels, a thread stores the gradient of a few panels as soon as it is complete.
 struct WeightsPlan {
   Geometry geometry;  // of the forward convolution; its dst is diff_dst

@@ -223,6 +223,9 @@ std::unique_ptr<Kernel> make_dropout(const Problem& problem, std::span<const Lay
 
 // Counters are computed in 32 bits.
 std::string check_dropout(const Problem& problem) {
+  if (std::get<DropoutAttributes>(problem.node().attributes).per_sample) {
+    return "this kernel draws for each element";
+  }
   if (problem.input(0).shape.elements() >= std::int64_t{1} << 32) {
     return "dropout works on fewer than 2^32 elements";
   }

@@ -34,7 +34,7 @@ struct LossTask {
   const std::int32_t* labels = nullptr;
   std::int64_t classes = 0, valid = 0;
   float smoothing = 0.0F;
-  float diff_scale = 0.0F;  // loss scale ÷ valid rows
+  float diff_scale = 0.0F;  // loss scale × weight ÷ valid rows
 };
 
 struct alignas(64) LossSums {
@@ -165,14 +165,15 @@ LossRows rows_at(const Tensor& tensor) { return {tensor.as<float>(), tensor.stri
 
 // The parts of a task that every kernel here has.
 LossTask task_for(const Tensor& labels, const Shape& shape, const StepState& state,
-                  double smoothing) {
+                  const LossAttributes& attributes) {
   LossTask task;
   task.labels = labels.as<std::int32_t>();
   task.classes = shape[1];
   task.valid = std::min(state.valid_rows, shape[0]);
-  task.smoothing = static_cast<float>(smoothing);
+  task.smoothing = static_cast<float>(attributes.label_smoothing);
   if (task.valid > 0) {
-    task.diff_scale = static_cast<float>(state.loss_scale / static_cast<double>(task.valid));
+    const double scale = state.loss_scale * attributes.weight;
+    task.diff_scale = static_cast<float>(scale / static_cast<double>(task.valid));
   }
   return task;
 }
@@ -202,12 +203,12 @@ class Loss final : public Kernel {
   explicit Loss(const Problem& problem)
       : shape_(problem.input(0).shape),
         parts_(reduction_parts(shape_.elements())),
-        smoothing_(std::get<LossAttributes>(problem.node().attributes).label_smoothing) {
+        attributes_(std::get<LossAttributes>(problem.node().attributes)) {
     workspace_bytes = static_cast<std::size_t>(parts_) * sizeof(LossSums);
   }
 
   void run(const KernelArgs& args) const override {
-    LossTask task = task_for(args.inputs[1], shape_, *args.state, smoothing_);
+    LossTask task = task_for(args.inputs[1], shape_, *args.state, attributes_);
     check_labels({task.labels, static_cast<std::size_t>(task.valid)}, task.classes);
     task.logits = rows_at(args.inputs[0]);
     if (args.outputs[1].data != nullptr) task.probabilities = rows_at(args.outputs[1]);
@@ -216,7 +217,7 @@ class Loss final : public Kernel {
       HWY_DYNAMIC_DISPATCH(loss_part)(task, range.begin, range.end, sums[part]);
     });
     if (args.outputs[0].data == nullptr) return;
-    const double total = total_of(sums, parts_).loss;
+    const double total = total_of(sums, parts_).loss * attributes_.weight;
     *args.outputs[0].as<float>() =
         static_cast<float>(task.valid == 0 ? 0.0 : total / static_cast<double>(task.valid));
   }
@@ -224,19 +225,19 @@ class Loss final : public Kernel {
  private:
   Shape shape_;
   int parts_;
-  double smoothing_;
+  LossAttributes attributes_;
 };
 
 class LossBackward final : public Kernel {
  public:
   explicit LossBackward(const Problem& problem)
-      : smoothing_(std::get<LossAttributes>(problem.node().attributes).label_smoothing) {}
+      : attributes_(std::get<LossAttributes>(problem.node().attributes)) {}
 
   void run(const KernelArgs& args) const override {
     const Tensor &probabilities = args.inputs[0], &diff_logits = args.outputs[0];
     if (diff_logits.data == nullptr) return;
     const Shape& shape = probabilities.shape();
-    LossTask task = task_for(args.inputs[1], shape, *args.state, smoothing_);
+    LossTask task = task_for(args.inputs[1], shape, *args.state, attributes_);
     check_labels({task.labels, static_cast<std::size_t>(task.valid)}, task.classes);
     task.probabilities = rows_at(probabilities);
     task.diff_logits = rows_at(diff_logits);
@@ -246,7 +247,7 @@ class LossBackward final : public Kernel {
   }
 
  private:
-  double smoothing_;
+  LossAttributes attributes_;
 };
 
 class Metrics final : public Kernel {
@@ -257,7 +258,7 @@ class Metrics final : public Kernel {
   }
 
   void run(const KernelArgs& args) const override {
-    LossTask task = task_for(args.inputs[3], shape_, *args.state, 0.0);
+    LossTask task = task_for(args.inputs[3], shape_, *args.state, {});
     check_labels({task.labels, static_cast<std::size_t>(task.valid)}, task.classes);
     task.logits = rows_at(args.inputs[2]);
     auto* const sums = reinterpret_cast<LossSums*>(args.workspace);

@@ -76,6 +76,10 @@ bool find_backward(const Graph& graph, StepNodes& step) {
   return true;
 }
 
+const LossAttributes& loss_of(const Graph& graph, const StepNodes& step) {
+  return std::get<LossAttributes>(graph.node(step.loss).attributes);
+}
+
 // The step that begins with this node, if one does.
 std::optional<StepNodes> find_step(const Graph& graph, NodeId first) {
   StepNodes step;
@@ -93,11 +97,8 @@ std::optional<StepNodes> find_step(const Graph& graph, NodeId first) {
   }
   if (!find_forward(graph, value, step) || !find_backward(graph, step)) return std::nullopt;
   if (step.normalize == kNoNode && step.layers[0].linear != first) return std::nullopt;
+  if (loss_of(graph, step).weight != 1.0) return std::nullopt;
   return step;
-}
-
-const LossAttributes& loss_of(const Graph& graph, const StepNodes& step) {
-  return std::get<LossAttributes>(graph.node(step.loss).attributes);
 }
 
 bool alike(const std::vector<double>& values) {

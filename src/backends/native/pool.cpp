@@ -289,6 +289,9 @@ class Pool final : public Kernel {
 };
 
 std::string check_pool(const Problem& problem) {
+  if (std::get<PoolAttributes>(problem.node().attributes).kind == PoolKind::adaptive_average) {
+    return "windows of different sizes";
+  }
   const DType dtype = problem.input(0).dtype;
   if (dtype == DType::f32) return {};
   return fmt::format("native computes in f32, not {}", name_of(dtype));

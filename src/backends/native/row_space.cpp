@@ -116,6 +116,12 @@ std::string refuse_other_than_f32(const Problem& problem) {
   return {};
 }
 
+std::vector<std::size_t> places_of(const Problem& problem) {
+  std::vector<std::size_t> places;
+  for (const ValueId input : problem.node().inputs) places.push_back(problem.input_index(input));
+  return places;
+}
+
 Layout common_layout(const Problem& problem, std::span<const Layout> layouts) {
   const Layout* common = nullptr;
   for (std::size_t i = 0; i < layouts.size(); ++i) {

@@ -104,6 +104,9 @@ class Carver {
 // Why a problem with a value that is not f32 is refused; empty when all are.
 [[nodiscard]] std::string refuse_other_than_f32(const Problem& problem);
 
+// Where each input of the problem's only node stands among the kernel's arguments.
+[[nodiscard]] std::vector<std::size_t> places_of(const Problem& problem);
+
 // The layout that all images among the inputs have now, where it is plain or nhwc; else nhwc.
 [[nodiscard]] Layout common_layout(const Problem& problem, std::span<const Layout> layouts);
 

@@ -42,9 +42,31 @@ namespace ridgeline::native {
 // Dropout, whose mask is a function of the logical index: the same in every layout.
 [[nodiscard]] std::span<const KernelRow> dropout_rows();
 
-// Kernels that only move elements: concat, slice and reshape, where the planner could not turn them
-// into views.
+// Factors: multiply in all its broadcasts, dropout of whole samples, and chains of
+// [layer scale +] [dropout of samples +] add.
+[[nodiscard]] std::span<const KernelRow> scale_rows();
+
+// The gradient of a factor that served several elements.
+[[nodiscard]] std::span<const KernelRow> multiply_backward_rows();
+
+// Layer norm over the channels of each pixel, and its gradient.
+[[nodiscard]] std::span<const KernelRow> layer_norm_rows();
+
+// Group norm over groups of channels of each sample, and its gradient.
+[[nodiscard]] std::span<const KernelRow> group_norm_rows();
+
+// Kernels that only move elements: concat, slice, split and reshape, where the planner could not
+// turn them into views.
 [[nodiscard]] std::span<const KernelRow> concat_rows();
+
+// Channel shuffle, alone, behind the concatenation of two halves, and back to them.
+[[nodiscard]] std::span<const KernelRow> shuffle_rows();
+
+// Zeros around images and channels, or less of both.
+[[nodiscard]] std::span<const KernelRow> pad_rows();
+
+// Images of another size: nearest pixels, adaptive averages and the gradients of both.
+[[nodiscard]] std::span<const KernelRow> resample_rows();
 
 // Softmax cross-entropy, its gradient and the running metrics; together they are one kernel.
 [[nodiscard]] std::span<const KernelRow> loss_rows();

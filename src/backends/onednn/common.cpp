@@ -156,6 +156,16 @@ std::string refuse_types(const Problem& problem) {
   return {};
 }
 
+std::string refuse_activations(const Problem& problem) {
+  for (const NodeId node : problem.nodes) {
+    const auto* a = std::get_if<ActivationAttributes>(&problem.graph->node(node).attributes);
+    if (a != nullptr && a->kind == ActivationKind::hard_sigmoid) {
+      return fmt::format("oneDNN has no {}", name_of(a->kind));
+    }
+  }
+  return {};
+}
+
 bool is_reference(std::string_view implementation) {
   return implementation.starts_with("ref") || implementation.starts_with("simple") ||
          implementation.ends_with("gemm:ref");

@@ -53,6 +53,9 @@ auto checked(std::string_view what, Body&& body) {
 // A reason to refuse values that are not f32; empty when there is none. Positions are integers.
 [[nodiscard]] std::string refuse_types(const Problem& problem);
 
+// A reason to refuse an activation that the library does not have.
+[[nodiscard]] std::string refuse_activations(const Problem& problem);
+
 // Plain loops of the library, many times slower than its generated code.
 [[nodiscard]] bool is_reference(std::string_view implementation);
 [[nodiscard]] std::string refuse_implementation(const dnnl::primitive_desc_base& desc);
@@ -61,6 +64,7 @@ auto checked(std::string_view what, Body&& body) {
 template <typename Describe>
 std::string refuse(const Problem& problem, Describe&& describe_primitive) {
   if (std::string reason = refuse_types(problem); !reason.empty()) return reason;
+  if (std::string reason = refuse_activations(problem); !reason.empty()) return reason;
   try {
     return refuse_implementation(describe_primitive());
   } catch (const dnnl::error& error) {

@@ -20,6 +20,14 @@ EltwiseAlgorithm eltwise_of(const ActivationAttributes& attributes) {
       return {Algorithm::eltwise_tanh, Algorithm::eltwise_tanh_use_dst_for_bwd};
     case ActivationKind::silu:
       return {Algorithm::eltwise_swish, Algorithm::eltwise_swish, 1};
+    case ActivationKind::hard_swish:
+      return {Algorithm::eltwise_hardswish, Algorithm::eltwise_hardswish};
+    case ActivationKind::gelu:
+      return {Algorithm::eltwise_gelu_erf, Algorithm::eltwise_gelu_erf};
+    case ActivationKind::gelu_tanh:
+      return {Algorithm::eltwise_gelu_tanh, Algorithm::eltwise_gelu_tanh};
+    case ActivationKind::hard_sigmoid:
+      break;
   }
   fail("oneDNN: unknown activation {}", static_cast<int>(attributes.kind));
 }

@@ -4,7 +4,8 @@
 
 namespace ridgeline::onednn {
 
-// An activation in the library's terms. The backward one reads dst, except SiLU's.
+// An activation in the library's terms. The backward one reads dst, or src
+// where backward_uses_src.
 struct EltwiseAlgorithm {
   dnnl::algorithm forward{}, backward{};
   float alpha = 0, beta = 0;

@@ -49,6 +49,7 @@ const PoolAttributes& pool_of(const Problem& problem) {
 
 // What the library cannot express, given the shapes of a forward pool.
 std::string refuse_windows(const PoolAttributes& a, const Shape& src, const Shape& dst) {
+  if (a.kind == PoolKind::adaptive_average) return "oneDNN's windows all have one size";
   if (a.dilation_h != 1 || a.dilation_w != 1) {
     return "oneDNN pools dilated windows only on its reference path";
   }

@@ -17,7 +17,7 @@ struct PeerStepConfig {
   PeerOptions options;
   std::shared_ptr<PeerStarts> starts;  // shared by the steps of one call
   PeerWork peer_work;
-  // Who computes the losses that the peer's are held against, and where.
+  // Who computes the losses that the peer's are compared with, and where.
   PlanRequest ours;
   std::shared_ptr<Device> device;
   std::shared_ptr<const Dataset> data;  // in memory, at least a batch

@@ -1,7 +1,7 @@
 #pragma once
 
 // Libraries keep their threads spinning after the work is done, some for tenths of a second, and
-// take the processors from whoever is next. A turn begins when that has ended.
+// take the processors from the next one. A turn begins when that has ended.
 
 #include <functional>
 
@@ -15,7 +15,7 @@ struct QuietClocks {
 };
 
 inline constexpr double kQuietWindow = 0.002;  // seconds that are looked at
-inline constexpr double kQuietShare = 0.3;     // of one core, that is nobody's spinning thread
+inline constexpr double kQuietShare = 0.3;     // of one core: less than one spinning thread
 inline constexpr double kLongestWait = 0.5;
 
 // Sleeps until less than kQuietShare of a core was in use during one window, or the longest wait is

@@ -42,7 +42,8 @@ struct MeasuredSummary {
   double p50 = 0.0, p90 = 0.0, p99 = 0.0;
   std::optional<MedianInterval> queued;  // iterations queued, by the device's clock
   std::optional<double> device_seconds;  // median of single iterations by the device's clock
-  // Of an iteration where nobody waits for each: queued where the device queues, else the median.
+  // Of an iteration where the host does not wait for each: queued where the device queues, else the
+  // median.
   double seconds_per_iteration = 0.0;
   double samples_per_second = 0.0;
   double first_seconds = 0.0;  // of the very first iteration

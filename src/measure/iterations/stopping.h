@@ -18,7 +18,7 @@ struct StoppingRule {
   std::int64_t min_samples = 10, min_blocks = 6;
 };
 
-// Throws bad_input for what nobody can measure by.
+// Throws bad_input for settings that allow no measurement.
 void check(const StoppingRule& rule);
 
 enum class StopReason { none, counted, precise, enough_samples, time_is_up, interrupted };

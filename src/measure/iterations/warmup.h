@@ -15,7 +15,7 @@ struct WarmupRule {
   double max_seconds = 20.0;
 };
 
-// Throws bad_input for what nobody can warm up by.
+// Throws bad_input for settings that allow no warm-up.
 void check(const WarmupRule& rule);
 
 // Watches the warm-up of one candidate.

@@ -18,6 +18,7 @@
 
 #include "backends/registry.h"
 #include "base/error.h"
+#include "base/text_file.h"
 #include "build_info.h"
 #include "devices/device.h"
 
@@ -25,13 +26,6 @@ namespace ridgeline {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 std::string trimmed(const std::string& text) {
   const std::size_t begin = text.find_first_not_of(" \t");

@@ -8,19 +8,12 @@
 #include <vector>
 
 #include "base/folder.h"
+#include "base/text_file.h"
 
 namespace ridgeline {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  return line;
-}
 
 std::string whole_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

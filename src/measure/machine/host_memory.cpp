@@ -39,7 +39,7 @@ Mapping parse_header(const std::string& line) {
   return mapping;
 }
 
-// The stack of a thread lies above a page that nobody may touch.
+// The stack of a thread lies above a page that may not be touched.
 bool is_guard(const Mapping& mapping) {
   return mapping.permissions == "---p" && mapping.path.empty() &&
          mapping.end - mapping.begin == static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));

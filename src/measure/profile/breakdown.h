@@ -36,7 +36,7 @@ struct SharedTime {
                                     bool host_computes);
 
 // Where only times of steps are known, of passes of their own: what is left of the iterations
-// nobody knows, and it counts as idle.
+// is not known, and it counts as idle.
 [[nodiscard]] SharedTime share_time(std::span<const double> wall_seconds,
                                     std::span<const double> step_seconds);
 

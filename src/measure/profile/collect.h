@@ -1,6 +1,6 @@
 #pragma once
 
-// Collects the profile of a step of the engine: some iterations that nobody watches, as many that
+// Collects the profile of a step of the engine: some iterations without an observer, as many that
 // are watched, and once more as many that are not, so that what the watching costs is known and a
 // drift of the machine does not look like it.
 

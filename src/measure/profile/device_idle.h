@@ -13,7 +13,7 @@ struct DeviceIdle {
   double host_late = 0.0;   // nothing more was launched when the device fell idle
   double data = 0.0;        // the same, while the host waited for a batch
   double dependency = 0.0;  // what came next was queued, and waited for what came before
-  double unknown = 0.0;     // nobody knows what launched what came next
+  double unknown = 0.0;     // the launch of the next kernel is not known
   [[nodiscard]] double total() const { return host_late + data + dependency + unknown; }
 };
 

@@ -252,7 +252,7 @@ std::string track_of(std::vector<std::uint32_t>& threads, std::uint32_t thread) 
 DeviceActivity join_records(DeviceRecords records, const RecordedSteps& recorded,
                             const DeviceClock& clock) {
   const OuterCalls calls = outer_calls(std::move(records.calls));
-  // Whoever was told the step: an inner call knows what its outer call does not.
+  // The call that was told the step: an inner call knows what its outer call does not.
   const auto origin_of = [&](std::uint32_t correlation) {
     auto found = records.origins.find(correlation);
     if (found == records.origins.end()) {

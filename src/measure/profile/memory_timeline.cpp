@@ -11,7 +11,7 @@
 namespace ridgeline {
 namespace {
 
-// The layer of the op that makes a value; of what nobody makes (parameters, inputs) that of the
+// The layer of the op that makes a value; of what no op makes (parameters, inputs) that of the
 // first op that uses it.
 std::string layer_of(const Graph& graph, const Value& value) {
   if (value.producer != kNoNode) return graph.node(value.producer).layer;

@@ -14,7 +14,7 @@ constexpr double kLeastAvailable = 5.0;  // percent of the memory
 constexpr double kPressure = 1.0;        // percent of the time that programs waited for memory
 constexpr double kNearCapacity = 95.0;   // percent of a graphics processor's memory
 constexpr double kSwapped = 1048576.0;   // bytes: less may be the past of a program long asleep
-constexpr double kSteal = 2.0;           // percent of all processors' time
+constexpr double kMuchSteal = 2.0;       // percent of all processors' time
 constexpr double kOthers = 5.0;          // percent of all processors' time
 constexpr double kFull = 85.0;           // percent: others then take what the run could use
 
@@ -73,7 +73,7 @@ void find_swapping(const SensorTable& table, const std::string& device,
 void find_neighbours(const SensorTable& table, const std::string& device,
                      std::vector<Finding>& findings) {
   const SensorSeries& steal = table.of(device, "steal_percent");
-  if (!steal.empty() && mean_over_time(steal) > kSteal) {
+  if (!steal.empty() && mean_over_time(steal) > kMuchSteal) {
     const SensorPoint most = largest(steal);
     findings.push_back({"noisy neighbour", "warning",
                         fmt::format("{}: the host gave {:.1f}% of the processors' time to others "

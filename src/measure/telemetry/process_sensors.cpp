@@ -9,8 +9,6 @@
 namespace ridgeline {
 namespace {
 
-constexpr double kKiB = 1024.0;
-
 class Process final : public SensorPart {
  public:
   explicit Process(const SystemSensorOptions& options)
@@ -41,8 +39,8 @@ class Process final : public SensorPart {
     const char *word, *sensor;
     double unit;
   };
-  static constexpr std::array<Line, 3> kLines = {{{"VmRSS:", "rss_bytes", kKiB},
-                                                  {"VmHWM:", "peak_rss_bytes", kKiB},
+  static constexpr std::array<Line, 3> kLines = {{{"VmRSS:", "rss_bytes", 1024.0},
+                                                  {"VmHWM:", "peak_rss_bytes", 1024.0},
                                                   {"Threads:", "threads", 1.0}}};
 
   void read_status(std::vector<Reading>& into) {

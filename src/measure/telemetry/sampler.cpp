@@ -100,7 +100,7 @@ struct TelemetrySampler::State {
       readable = round(stop);
       const double used = thread_processor_seconds() - before;
       pause = used / kMostShare;
-      // The last one disturbs nobody any more; nor did the first one.
+      // The first and the last one disturb no measurement.
       count(stop ? 0.0 : used);
     }
   }

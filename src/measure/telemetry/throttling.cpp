@@ -17,7 +17,7 @@ constexpr double kBusy = 50.0;         // percent: a clock below that says nothi
 constexpr std::size_t kFewest = 3;     // readings in a third of the run
 constexpr double kSpreadsApart = 2.0;  // a drop is larger than that many spreads of a third
 constexpr unsigned long long kThermal = nvml::kThermalSlowdown | nvml::kHardwareThermalSlowdown;
-constexpr unsigned long long kPower = nvml::kPowerCap | nvml::kPowerBrake;
+constexpr unsigned long long kPowerLimit = nvml::kPowerCap | nvml::kPowerBrake;
 
 // "; the temperature reached 87 °C", or nothing.
 std::string reached(const SensorSeries& series, const char* what, const char* unit) {
@@ -54,7 +54,7 @@ void find_gpu_throttling(const SensorTable& table, const std::string& device,
                          std::vector<Finding>& findings) {
   const SensorSeries& reasons = table.of(device, "gpu_throttle_reasons");
   const std::string clock = range_text(table.of(device, "gpu_sm_mhz"), "the clock", "MHz");
-  const SensorSeries heat = with_bits(reasons, kThermal), power = with_bits(reasons, kPower);
+  const SensorSeries heat = with_bits(reasons, kThermal), power = with_bits(reasons, kPowerLimit);
   if (!heat.empty()) {
     const std::string degrees =
         reached(table.of(device, "gpu_temperature_celsius"), "the temperature", "°C");

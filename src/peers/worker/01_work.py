@@ -1,20 +1,20 @@
 # ---- What is to be done ------------------------------------------------------------------------------------------------
 
 class Work:
-    """One configuration: the fields of the message "work"."""
+    """One configuration: the fields of the message "work". Without a network it names one of torchvision's, and its sizes."""
 
     def __init__(self, fields):
-        self.kind = fields["kind"]
-        self.model = fields["model"]
-        self.settings = dict(DEFAULTS.get(self.model, {}), **fields.get("settings", {}))
-        self.batch, self.classes = fields["batch"], fields["classes"]
-        self.image = (fields["channels"], fields["height"], fields["width"])
-        self.precision = fields["precision"]
-        self.optimizer = fields["optimizer"]
+        self.kind, self.batch, self.precision = fields["kind"], fields["batch"], fields["precision"]
+        self.optimizer, self.label_smoothing = fields["optimizer"], fields.get("label_smoothing", 0.0)
+        self.network = Network(fields["network"]) if fields.get("network") else None
+        if self.network:
+            self.model, self.settings = self.network.model, self.network.settings
+            self.image, self.classes = self.network.shape(self.network.image)[1:], self.network.shape(self.network.logits)[1]
+        else:
+            self.model, self.settings = fields["model"], {}
+            self.image, self.classes = fields["image"], fields["classes"]
         self.mean = fields.get("mean") or [0.0] * self.image[0]
         self.deviation = fields.get("deviation") or [1.0] * self.image[0]
-        self.label_smoothing = fields.get("label_smoothing", 0.0)
-        self.freeze = fields.get("freeze", [])
 
     @property
     def training(self):
@@ -24,61 +24,26 @@ class Work:
         """pixel * scale + shift is the normalised number, channel by channel."""
         return ([1.0 / (255.0 * d) for d in self.deviation], [-m / d for m, d in zip(self.mean, self.deviation)])
 
-    def only(self, peer, models, precisions=("fp32",), freeze=False):
-        if self.model not in models:
-            raise Unavailable("{} computes {} here, not {}".format(peer, " and ".join(models), self.model))
-        if self.precision not in precisions:
-            raise Unavailable("{} computes in {} here, not in {}".format(peer, " or ".join(precisions), self.precision))
-        if self.freeze and not freeze:
+    def auxiliary_weights(self):
+        """Of the losses of auxiliary heads; without a network's document those of the papers."""
+        if self.network:
+            return [head["loss_weight"] for head in self.network.auxiliary]
+        return {"googlenet": [0.3, 0.3], "inception_v3": [0.4]}.get(self.model, [])
+
+    def chain(self, peer, kinds):
+        """The network's layers, for peers that compute in fp32 alone, train everything and know layers of these kinds."""
+        if self.precision != "fp32":
+            raise Unavailable("{} computes in fp32 here, not in {}".format(peer, self.precision))
+        if self.network is None:
+            raise Unavailable("{} computes networks from files here, not torchvision's {}".format(peer, self.model))
+        if any(entry["frozen"] for entry in self.network.parameters.values()):
             raise Unavailable("{} trains all parameters here; none can be frozen".format(peer))
-
-
-def layers_of(work):
-    """mlp and mnist_cnn as a list of layers: (kind, name, sizes...), with Ridgeline's names."""
-    option, (channels, height, width) = work.settings, work.image
-    numbers = lambda name: [int(piece) for piece in option[name].split(",")]
-    activation = option["activation"]
-    if activation not in ACTIVATIONS:
-        raise Unavailable("unknown activation '{}'; known: {}".format(activation, ", ".join(ACTIVATIONS)))
-    layers = []
-    if work.model == "mlp":
-        widths = numbers("hidden")
-        widths = widths * int(option["depth"]) if len(widths) == 1 else widths
-        features = channels * height * width
-        layers.append(("flatten", "flatten"))
-        for i, units in enumerate(widths):
-            layers += [("linear", "fc{}".format(i + 1), features, units), ("activation", activation)]
-            features = units
-        return layers + [("linear", "fc{}".format(len(widths) + 1), features, work.classes)]
-    filters, kernel, hidden = numbers("filters"), int(option["kernel"]), int(option["hidden"])
-    blocks = [(filters[0], 0, True), (filters[1], 0, True)] + [(filters[1], kernel // 2, False)] * int(option["blocks"])
-    for i, (count, padding, pool) in enumerate(blocks):
-        layers += [("conv", "conv{}".format(i + 1), channels, count, kernel, padding), ("activation", activation)]
-        height, width, channels = height + 2 * padding - kernel + 1, width + 2 * padding - kernel + 1, count
-        if pool:
-            layers.append(("pool", "pool{}".format(i + 1)))
-            height, width = height // 2, width // 2
-        if height < 1 or width < 1:
-            raise Unavailable("mnist_cnn: images of {}x{} are too small".format(*work.image[1:]))
-    return layers + [("flatten", "flatten"), ("linear", "fc1", channels * height * width, hidden),
-                     ("activation", activation), ("linear", "fc2", hidden, work.classes)]
-
-
-def parameter_shapes(layers):
-    shapes = {}
-    for layer in layers:
-        if layer[0] == "conv":
-            shapes[layer[1] + ".weight"], shapes[layer[1] + ".bias"] = (layer[3], layer[2], layer[4], layer[4]), (layer[3],)
-        elif layer[0] == "linear":
-            shapes[layer[1] + ".weight"], shapes[layer[1] + ".bias"] = (layer[3], layer[2]), (layer[3],)
-    return shapes
-
-
-def check_weights(weights, shapes):
-    for name, shape in shapes.items():
-        if name not in weights or tuple(weights[name].shape) != tuple(shape):
-            found = "x".join(map(str, weights[name].shape)) if name in weights else "nothing"
-            raise ValueError("the weights have {} for {}, which is {} here".format(found, name, "x".join(map(str, shape))))
+        layers = layers_of(self.network)
+        for layer in layers:
+            if layer[0] not in kinds:
+                raise Unavailable("{} computes networks of {} layers here; {} has {}".format(
+                    peer, ", ".join(kinds), self.model, layer[0]))
+        return layers
 
 
 def read_safetensors(path):

@@ -93,8 +93,6 @@ std::string pair_name(const JudgeInput& input, const Ratio& ratio) {
                      input.wording.executor(*ratio.of), input.wording.executor(*ratio.than));
 }
 
-std::vector<RunId> runs_of(const Ratio& ratio) { return {ratio.of->run.id, ratio.than->run.id}; }
-
 // "41.2× [40.0–42.1] (resnet50, cudnn on cuda:0 against native)"
 void tell(Prose& text, const JudgeInput& input, const Ratio& told) {
   const Ratio ratio = above_one(told);

@@ -27,6 +27,10 @@ struct Ratio {
   std::string doubts;                    // "flagged: noisy neighbour"; empty: none
 };
 
+[[nodiscard]] inline std::vector<RunId> runs_of(const Ratio& ratio) {
+  return {ratio.of->run.id, ratio.than->run.id};
+}
+
 inline constexpr const char* kRangeNote =
     "too few epochs or iterations for an interval: the range of what was measured";
 

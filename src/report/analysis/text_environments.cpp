@@ -14,8 +14,6 @@
 namespace ridgeline::report {
 namespace {
 
-std::vector<RunId> runs_of(const Ratio& ratio) { return {ratio.of->run.id, ratio.than->run.id}; }
-
 // "all 3", "both", "2 of 3"
 std::string part_words(std::size_t part, std::size_t all) {
   if (part < all) return fmt::format("{} of {}", part, all);

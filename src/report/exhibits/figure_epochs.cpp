@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 
 namespace ridgeline::report {
 namespace {
@@ -59,7 +59,7 @@ double greatest(const Figure& figure, double Point::*field) {
 }
 
 void rescale(Figure& figure, double Point::*field, Axis& axis) {
-  const Scale scale = seconds_scale(greatest(figure, field));
+  const DisplayUnit scale = seconds_unit(greatest(figure, field));
   axis.unit = scale.unit;
   for (Series& series : figure.series) {
     for (Point& point : series.points) point.*field *= scale.factor;
@@ -92,7 +92,7 @@ std::vector<Figure> curves(const ExhibitInput& input, const Curve& curve) {
     }
     if (curve.over_time) rescale(figure, &Point::x, figure.x);
     if (curve.in_seconds) rescale(figure, &Point::y, figure.y);
-    if (figure.y.unit != "%") choose_scale(figure);
+    if (figure.y.unit != "%") choose_y_axis(figure);
     figure.caption = fmt::format("{}: {}", share.runs[0]->run.work.model, curve.caption);
     if (iterations && !curve.over_time) {
       figure.caption += " Each iteration takes all samples at once: it is an epoch of its own.";

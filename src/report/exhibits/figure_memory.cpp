@@ -5,7 +5,7 @@
 
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 
 namespace ridgeline::report {
 namespace {
@@ -128,7 +128,7 @@ Figure memory_figure(const ExhibitInput& input, const Share& share, bool host_be
     most = std::max({most, total_of(stacks.planned), total_of(stacks.measured)});
     notes.add(*run, name);
   }
-  const Scale scale = bytes_scale(most);
+  const DisplayUnit scale = bytes_unit(most);
   figure.y = {.title = "memory", .unit = scale.unit, .low = 0.0};
   for (Series& series : figure.series) {
     for (Point& point : series.points) point.y *= scale.factor;

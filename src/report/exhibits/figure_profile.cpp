@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 
 namespace ridgeline::report {
 namespace {
@@ -134,7 +134,7 @@ std::vector<Figure> breakdown_figures(const ExhibitInput& input) {
     }
     // Bars of very different lengths are compared by their shares.
     const bool in_percent = most > 8.0 * least;
-    const Scale scale = seconds_scale(most);
+    const DisplayUnit scale = seconds_unit(most);
     Figure figure = new_figure(input, "Where an iteration's time goes", share.title);
     figure.kind = FigureKind::bars;
     figure.stacked = figure.horizontal = true;
@@ -183,7 +183,7 @@ std::vector<Figure> operations_figures(const ExhibitInput& input) {
     const Names names(input.data, share.runs, {"kind", "model"});
     double most = 0.0;
     const std::vector<std::string> kinds = merge_kinds(share.runs, times, most);
-    const Scale scale = seconds_scale(most);
+    const DisplayUnit scale = seconds_unit(most);
     Figure figure = new_figure(input, "Time by kind of operation", share.title);
     figure.kind = FigureKind::bars;
     figure.horizontal = true;
@@ -199,7 +199,7 @@ std::vector<Figure> operations_figures(const ExhibitInput& input) {
       }
       notes.add(*run, series.name);
     }
-    choose_scale(figure);
+    choose_y_axis(figure);
     figure.caption = fmt::format(
         "{}: time of the plan's steps by what they compute, forward and backward apart; mean of "
         "the middle iterations.{}{}",

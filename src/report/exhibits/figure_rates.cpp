@@ -8,7 +8,7 @@
 #include "report/analysis/text.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 
 namespace ridgeline::report {
 namespace {
@@ -104,7 +104,7 @@ std::vector<Figure> throughput_figures(const ExhibitInput& input) {
       series.points.push_back(point_of(x, *run->rate));
       notes.add(*run, series.name);
     }
-    choose_scale(figure);
+    choose_y_axis(figure);
     notes.write(figure);
     turn_single(figure);
     lay_out_bars(figure);
@@ -135,7 +135,7 @@ std::vector<Figure> batch_sweep_figures(const ExhibitInput& input) {
       series.points.push_back(point_of(static_cast<double>(run->run.work.batch), *run->rate));
       notes.add(*run, series.name);
     }
-    choose_scale(figure);
+    choose_y_axis(figure);
     figure.reading = gains_reading(share.runs);
     figure.caption = fmt::format(
         "{}: samples a second over the batch, median with its 95% interval. A line that flattens "
@@ -174,12 +174,12 @@ std::vector<Figure> samples_figures(const ExhibitInput& input) {
       drawn += series.points.size();
       notes.add(*run, series.name);
     }
-    const Scale scale = seconds_scale(most);
+    const DisplayUnit scale = seconds_unit(most);
     figure.y.unit = scale.unit;
     for (Series& series : figure.series) {
       for (Point& point : series.points) point.y = rounded(point.y * scale.factor);
     }
-    choose_scale(figure);
+    choose_y_axis(figure);
     figure.caption = fmt::format(
         "Every measured iteration in its order; nothing is left out as an outlier. Even bands at "
         "two heights or at even distances are patterns that an average would hide.{}",

@@ -31,7 +31,7 @@ std::string place_text(const Figure& figure, const Point& point) {
 }
 
 // A part of a whole, and how much of it.
-struct Part {
+struct PartOfAll {
   std::string name;
   double value = 0.0;
 };
@@ -48,9 +48,9 @@ std::string largest_part(const std::map<std::string, double>& values, const std:
 }
 
 // The ends of a list of values, each with what it is the value of.
-std::string ends_text(const std::string& what, std::vector<Part> parts, const Axis& axis) {
-  std::ranges::stable_sort(parts, {}, &Part::value);
-  const Part &least = parts.front(), &most = parts.back();
+std::string ends_text(const std::string& what, std::vector<PartOfAll> parts, const Axis& axis) {
+  std::ranges::stable_sort(parts, {}, &PartOfAll::value);
+  const PartOfAll &least = parts.front(), &most = parts.back();
   if (parts.size() == 1 || value_text(least.value, axis) == value_text(most.value, axis)) {
     return fmt::format("{} is {} ({}).", what, value_text(most.value, axis),
                        parts.size() == 1 ? most.name : "all");
@@ -60,7 +60,7 @@ std::string ends_text(const std::string& what, std::vector<Part> parts, const Ax
 }
 
 std::string of_bars(const Figure& figure) {
-  std::vector<Part> parts;
+  std::vector<PartOfAll> parts;
   std::map<std::string, double> sums;
   for (const Series& series : figure.series) {
     for (const Point& point : series.points) {
@@ -79,7 +79,7 @@ double median_of(std::vector<Point> points) {
 }
 
 std::string of_lines(const Figure& figure) {
-  std::vector<Part> ends, middles;
+  std::vector<PartOfAll> ends, middles;
   const Series* only = nullptr;
   for (const Series& series : figure.series) {
     if (series.style == SeriesStyle::roof || series.points.empty()) continue;

@@ -8,7 +8,7 @@
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_roofs.h"
 #include "report/exhibits/figure_runs.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 
 namespace ridgeline::report {
 namespace {

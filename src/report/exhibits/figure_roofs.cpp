@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 
 namespace ridgeline::report {
 namespace {
@@ -97,7 +97,7 @@ void add_flat(Figure& figure, const DeviceRoofs& device, const ComputeRoof& comp
 
 void scale_for_reading(Figure& figure, const Frame& frame) {
   // Ticks of the lowest values should not begin with many zeros.
-  const Scale scale = flops_scale(frame.bottom * 100.0);
+  const DisplayUnit scale = flops_unit(frame.bottom * 100.0);
   figure.y.unit = scale.unit;
   for (Series& series : figure.series) {
     for (Point& point : series.points) {

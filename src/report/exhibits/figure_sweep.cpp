@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 #include "report/exhibits/sweep.h"
 
 namespace ridgeline::report {
@@ -67,7 +67,7 @@ void choose_axes(Figure& figure, bool logarithmic_y) {
   }
   if (figure.kind == FigureKind::xy) figure.x.logarithmic = low > 0.0 && high >= 8.0 * low;
   if (logarithmic_y) {
-    choose_scale(figure);
+    choose_y_axis(figure);
   } else if (figure.kind == FigureKind::bars) {
     figure.y.low = 0.0;
   }

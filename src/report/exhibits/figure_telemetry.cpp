@@ -8,7 +8,7 @@
 #include "report/analysis/prose.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 
 namespace ridgeline::report {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::size_t kMostReadings = 300;
 // Runs whose lengths differ by more do not share an axis.
 constexpr double kAlike = 8.0;
 // Each may have two sensors for a quantity.
-constexpr std::size_t kMostRuns = kMostSeries / 2;
+constexpr std::size_t kMostTraces = kMostSeries / 2;
 
 struct Sensor {
   const char *name, *of;  // "gpu_power_watts", "GPU"
@@ -91,7 +91,7 @@ std::size_t keep_longest(std::vector<Watched>& watched) {
   std::map<std::size_t, std::size_t> kept;
   for (const Watched& each : watched) kept[each.run->machine] = 0;
   const std::size_t quota =
-      std::max<std::size_t>(1, kMostRuns / std::max<std::size_t>(1, kept.size()));
+      std::max<std::size_t>(1, kMostTraces / std::max<std::size_t>(1, kept.size()));
   return std::erase_if(watched,
                        [&](const Watched& each) { return ++kept[each.run->machine] > quota; });
 }
@@ -161,8 +161,8 @@ void draw(const ExhibitInput& input, const Drawing& drawing, const std::vector<W
     }
     notes.add(*each.run, name);
   }
-  const Scale time = seconds_scale(std::max(longest, 1.0));
-  const Scale bytes = bytes_scale(most);
+  const DisplayUnit time = seconds_unit(std::max(longest, 1.0));
+  const DisplayUnit bytes = bytes_unit(most);
   const double factor = *kind.unit == '\0' ? bytes.factor : 1.0;
   for (Series& series : figure.series) {
     for (Point& point : series.points) {

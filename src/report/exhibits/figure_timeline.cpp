@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 
 namespace ridgeline::report {
 namespace {
@@ -81,7 +81,7 @@ Figure step_timeline(const ExhibitInput& input, const RunView& run, const std::s
   const std::size_t joined = merge_shortest(figure.spans, kMostSpans);
   double end = 0.0;
   for (const Span& span : figure.spans) end = std::max(end, span.end);
-  const Scale scale = seconds_scale(end);
+  const DisplayUnit scale = seconds_unit(end);
   figure.x = {.title = "time since the iteration began", .unit = scale.unit};
   for (Span& span : figure.spans) {
     span.begin = rounded(span.begin * scale.factor, 6);
@@ -158,7 +158,7 @@ Figure memory_timeline(const ExhibitInput& input, const RunView& run, const std:
     }
   }
   join_small(bytes, categories, static_cast<double>(peak->second) / 100.0);
-  const Scale scale = bytes_scale(static_cast<double>(peak->second));
+  const DisplayUnit scale = bytes_unit(static_cast<double>(peak->second));
   const std::vector<std::int64_t> positions = positions_of(totals);
   for (const std::string& category : categories) {
     Series& series = series_named(figure, category, SeriesStyle::line);

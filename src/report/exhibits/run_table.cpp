@@ -75,7 +75,7 @@ std::string samples_text(const Runs& runs) {
   return fmt::format("{} to {} {} each", count_text(least), count_text(most), what);
 }
 
-Scale scale_of(double greatest, std::string_view unit) {
+DisplayUnit unit_of(double greatest, std::string_view unit) {
   const std::string name(unit);
   if (greatest >= 1e12) return {1e-12, "T" + name};
   if (greatest >= 1e9) return {1e-9, "G" + name};

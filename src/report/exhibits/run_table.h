@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "report/exhibits.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 #include "report/exhibits/makers.h"
 #include "report/exhibits/runs.h"
 
@@ -40,7 +40,7 @@ struct Heads {
 [[nodiscard]] std::string samples_text(const Runs& runs);
 
 // A unit for numbers of which the greatest is given: "GFLOP/s" for 3e10.
-[[nodiscard]] Scale scale_of(double greatest, std::string_view unit);
+[[nodiscard]] DisplayUnit unit_of(double greatest, std::string_view unit);
 
 // Cells. Missing ones have a footnote with the reason.
 enum class Marks { all, speed, accuracy };

@@ -8,7 +8,7 @@
 namespace ridgeline::report {
 namespace {
 
-bool any_speed(const RunView& run) { return run.rate.has_value() && !is_profile(run); }
+bool has_rate(const RunView& run) { return run.rate.has_value() && !is_profile(run); }
 
 // A table whose rows are series of batches, each from the smallest on.
 RunTable::Begin of_batches(std::string title, std::string caption) {
@@ -22,7 +22,7 @@ RunTable::Begin of_batches(std::string title, std::string caption) {
 
 Tables make_batch_sweep(const ExhibitInput& input) {
   const Data& data = input.data;
-  const Runs runs = flat(batch_series(chosen(input.runs, any_speed)));
+  const Runs runs = flat(batch_series(chosen(input.runs, has_rate)));
   RunTable table(
       input, runs,
       of_batches("Effect of the batch",
@@ -62,7 +62,7 @@ Tables make_batch_sweep(const ExhibitInput& input) {
 }
 
 Tables make_batch_gains(const ExhibitInput& input) {
-  const std::vector<Runs> series = batch_series(chosen(input.runs, any_speed));
+  const std::vector<Runs> series = batch_series(chosen(input.runs, has_rate));
   const Runs runs = flat(series);
   RunTable table(
       input, runs,

@@ -9,15 +9,16 @@
 namespace ridgeline::report {
 namespace {
 
-struct Part {
+struct CeilingGroup {
   const char *kind, *name;
   double factor;
   const char *unit, *subject;
 };
-constexpr std::array<Part, 4> kParts = {{{"compute", "compute", 1e-9, "GFLOP/s", "arithmetic"},
-                                         {"bandwidth", "memory", 1e-9, "GB/s", "level"},
-                                         {"transfer", "transfers", 1e-9, "GB/s", "direction"},
-                                         {"latency", "latency", 1e6, "µs", "of what"}}};
+constexpr std::array<CeilingGroup, 4> kGroups = {
+    {{"compute", "compute", 1e-9, "GFLOP/s", "arithmetic"},
+     {"bandwidth", "memory", 1e-9, "GB/s", "level"},
+     {"transfer", "transfers", 1e-9, "GB/s", "direction"},
+     {"latency", "latency", 1e6, "µs", "of what"}}};
 
 // A unit of its own where the path says so: tensor cores do other arithmetic than plain ones.
 std::string subject_of(const Ceiling& ceiling) {
@@ -52,7 +53,7 @@ Tables make_ceilings(const ExhibitInput& input) {
   for (const RunView* run : input.runs) shown.insert(run->machine);
   const std::vector<Machine>& machines = input.data.machines();
   Tables tables;
-  for (const Part& part : kParts) {
+  for (const CeilingGroup& part : kGroups) {
     Table table = begin_table(input, part.name, "Measured ceilings", {});
     table.caption =
         "The way of each kind that was fastest at best, all cores or the whole device. The range "

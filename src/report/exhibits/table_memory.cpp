@@ -10,10 +10,10 @@
 namespace ridgeline::report {
 namespace {
 
-struct Owner {
+struct MemoryOwner {
   const char *title, *category, *meaning;
 };
-constexpr std::array<Owner, 6> kOwners = {
+constexpr std::array<MemoryOwner, 6> kOwners = {
     {{"parameters", "parameter", "Weights and biases, planned"},
      {"input", "input", "Pixels and labels of the batch, planned"},
      {"activations", "activation", "Forward values that the backward pass needs, planned"},

@@ -10,7 +10,7 @@ namespace {
 
 bool was_checked(const RunView& run) { return run.run.notes.contains("parity"); }
 
-bool has_epochs(const RunView& run) {
+bool has_losses(const RunView& run) {
   return !run.epochs.empty() && std::isfinite(run.epochs.front().train_loss);
 }
 
@@ -71,7 +71,7 @@ double first_loss(const Runs& group, const RunView& run) {
 }
 
 Tables trainings_tables(const ExhibitInput& input) {
-  const std::vector<Runs> groups = alike(chosen(input.runs, has_epochs));
+  const std::vector<Runs> groups = alike(chosen(input.runs, has_losses));
   RunTable table(input, flat(groups),
                  {.title = "Parity",
                   .caption = " Trainings of the same work with the same seed, hence the same "

@@ -16,12 +16,12 @@ constexpr std::int64_t kEnoughReadings = 5;
 enum class Of { mean, low, high };
 
 // One column: sensors for a processor and for a graphics processor; nullptr: none there.
-struct Sensor {
+struct SensorColumn {
   const char *title, *unit, *cpu, *gpu;
   Of of;
   const char* meaning;
 };
-constexpr std::array<Sensor, 8> kUtilisation = {
+constexpr std::array<SensorColumn, 8> kUtilisation = {
     {{"CPU", "%", "cpu_utilisation_percent", "cpu_utilisation_percent", Of::mean,
       "Mean utilisation of all processors of the machine"},
      {"CPU max", "%", "cpu_utilisation_percent", "cpu_utilisation_percent", Of::high,
@@ -36,7 +36,7 @@ constexpr std::array<Sensor, 8> kUtilisation = {
      {"threads", "", "threads", "threads", Of::high, "Most threads of this program"},
      {"processes", "", "processes", "processes", Of::high,
       "This program and those that it started, at most"}}};
-constexpr std::array<Sensor, 6> kHeat = {
+constexpr std::array<SensorColumn, 6> kHeat = {
     {{"temperature", "°C", "cpu_temperature_celsius", "gpu_temperature_celsius", Of::mean,
       "Mean, of the device that computes"},
      {"temperature max", "°C", "cpu_temperature_celsius", "gpu_temperature_celsius", Of::high,
@@ -57,7 +57,8 @@ std::string why_missing(const RunView& run, const char* sensor) {
   return fmt::format("{}: not read during this run", sensor);
 }
 
-Cell sensor_cell(const Data& data, RunTable& table, const RunView& run, const Sensor& sensor) {
+Cell sensor_cell(const Data& data, RunTable& table, const RunView& run,
+                 const SensorColumn& sensor) {
   const char* name = on_gpu(run) ? sensor.gpu : sensor.cpu;
   if (name == nullptr) {
     return table.missing("it ran on a processor, which has no such sensor here");
@@ -78,8 +79,8 @@ Cell sensor_cell(const Data& data, RunTable& table, const RunView& run, const Se
 }
 
 // `data` and `sensors` must outlive the table.
-void add_sensors(const Data& data, RunTable& table, std::span<const Sensor> sensors) {
-  for (const Sensor& sensor : sensors) {
+void add_sensors(const Data& data, RunTable& table, std::span<const SensorColumn> sensors) {
+  for (const SensorColumn& sensor : sensors) {
     table.column({sensor.title, sensor.unit, true, sensor.meaning},
                  [&](const RunView& run) { return sensor_cell(data, table, run, sensor); });
   }

@@ -9,7 +9,7 @@
 namespace ridgeline::report {
 namespace {
 
-bool any_speed(const RunView& run) { return run.flops_per_second && !is_profile(run); }
+bool has_flops(const RunView& run) { return run.flops_per_second && !is_profile(run); }
 
 // The compute roof of most FLOPs of the run.
 const ComputeRoof* compute_roof(const Data& data, const RunView& run, const Roofs& roofs) {
@@ -67,10 +67,10 @@ bool has_shares(const RunView& run) { return !is_peer(run) && !is_training(run);
 
 Tables make_efficiency(const ExhibitInput& input) {
   const Data& data = input.data;
-  const Runs runs = chosen(input.runs, any_speed);
+  const Runs runs = chosen(input.runs, has_flops);
   double greatest = 0.0;
   for (const RunView* run : runs) greatest = std::max(greatest, *run->flops_per_second);
-  const Scale scale = scale_of(greatest, "FLOP/s");
+  const DisplayUnit scale = unit_of(greatest, "FLOP/s");
   RunTable table(input, runs,
                  {.title = "Achieved FLOP/s and efficiency",
                   .caption = fmt::format(

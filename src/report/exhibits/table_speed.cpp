@@ -9,7 +9,7 @@
 namespace ridgeline::report {
 namespace {
 
-bool any_speed(const RunView& run) {
+bool has_step_rate(const RunView& run) {
   return run.rate.has_value() && !is_profile(run) && !is_inference(run);
 }
 
@@ -48,7 +48,7 @@ std::vector<double> measured_seconds(const Data& data, const RunView& run) {
 
 Tables make_throughput(const ExhibitInput& input) {
   // A training whose steps were measured better is there for its accuracy alone.
-  const Runs all = chosen(input.runs, any_speed), runs = without_trainings(all);
+  const Runs all = chosen(input.runs, has_step_rate), runs = without_trainings(all);
   RunTable table(
       input, runs,
       {.title = "Throughput by network and executor",

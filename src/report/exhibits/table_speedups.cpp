@@ -10,7 +10,7 @@
 namespace ridgeline::report {
 namespace {
 
-bool any_speed(const RunView& run) { return run.seconds.has_value() && !is_profile(run); }
+bool has_seconds(const RunView& run) { return run.seconds.has_value() && !is_profile(run); }
 
 bool same_device(const RunView& a, const RunView& b) {
   return a.machine == b.machine && a.run.executor.device == b.run.executor.device;
@@ -49,7 +49,7 @@ std::vector<Cell> row_of(const Data& data, Table& table, const Heads& heads, con
 }  // namespace
 
 Tables make_speedups(const ExhibitInput& input) {
-  const Runs runs = chosen(input.runs, any_speed);
+  const Runs runs = chosen(input.runs, has_seconds);
   const std::vector<Runs> groups = by_work(runs);
   Runs alone, compared;
   for (const Runs& group : groups) {

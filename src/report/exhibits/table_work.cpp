@@ -52,7 +52,7 @@ std::optional<double> intensity_of(const RunView& run) {
   return *flops / *bytes;
 }
 
-void add_complexity(RunTable& table, const Scale& scale) {
+void add_complexity(RunTable& table, const DisplayUnit& scale) {
   const auto add = [&](TableColumn head, double factor, bool of_sample,
                        const RunTable::Value& value) {
     table.column(std::move(head), [&table, factor, of_sample, value](const RunView& run) {
@@ -111,7 +111,7 @@ Tables make_complexity(const ExhibitInput& input) {
     least = std::min(least, flops.value_or(least));
   }
   // Of networks that differ by orders the small ones must stay readable.
-  const Scale scale = scale_of(std::min(greatest, 1e3 * least), "FLOP");
+  const DisplayUnit scale = unit_of(std::min(greatest, 1e3 * least), "FLOP");
   RunTable table(
       input, networks,
       {.title = "Work of the networks",

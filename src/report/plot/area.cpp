@@ -10,7 +10,7 @@
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr double kHeight = 380.0;
+constexpr double kAreaHeight = 380.0;
 
 std::vector<Point> drawable(const Series& series, bool logarithmic) {
   std::vector<Point> points;
@@ -113,10 +113,10 @@ Drawing draw_area(const Figure& figure, const Colours& colours) {
     x.low = figure.x.low.value_or(xs.low());
     x.high = figure.x.high.value_or(xs.high());
   }
-  Drawing drawing{.height = kHeight};
+  Drawing drawing{.height = kAreaHeight};
   Svg svg;
   const Box frame = draw_frame(svg,
-                               {.height = kHeight,
+                               {.height = kAreaHeight,
                                 .x = {title_of(figure.x), ticks_of(x, 9)},
                                 .y = {title_of(figure.y), ticks_of(y, 7)}},
                                x, y);

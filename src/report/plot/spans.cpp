@@ -70,8 +70,8 @@ Rows rows_of(const std::vector<Track>& tracks) {
   return rows;
 }
 
-// All spans of a group as one path. Neighbours are told apart by a gap, and those that nobody could
-// tell apart are drawn once.
+// All spans of a group as one path. Neighbours are told apart by a gap, and those that are too
+// narrow to tell apart are drawn once.
 struct GroupPath {
   std::string d;
   std::size_t spans = 0;

@@ -14,7 +14,7 @@
 namespace ridgeline::report::plot {
 namespace {
 
-constexpr double kHeight = 450.0;
+constexpr double kXyHeight = 450.0;
 constexpr std::size_t kMostLabels = 40;
 constexpr std::size_t kBandFrom = 31;   // points: whiskers would run into each other
 constexpr std::size_t kDotsFrom = 200;  // points: their marks could not be told apart
@@ -327,11 +327,11 @@ void draw_all(Svg& svg, const Figure& figure, const std::vector<Entry>& looks, c
 
 Drawing draw_xy(const Figure& figure, const Colours& colours) {
   Scales scales = scales_of(figure);
-  Drawing drawing{.height = kHeight, .legend = looks_of(figure, colours)};
+  Drawing drawing{.height = kXyHeight, .legend = looks_of(figure, colours)};
   note_left_out(drawing.notes, scales.left_out);
   Svg svg;
   const Box frame = draw_frame(svg,
-                               {.height = kHeight,
+                               {.height = kXyHeight,
                                 .x = {title_of(figure.x), x_ticks_of(figure, scales)},
                                 .y = {title_of(figure.y), ticks_of(scales.y, 7)}},
                                scales.x, scales.y);

@@ -57,12 +57,12 @@ std::string part_of(const StudyView& study, const StudyItemRecord& item) {
   return part == study.parts.end() || part->second.empty() ? id : part->second;
 }
 
-using Telling = std::function<std::string(const StudyItemRecord&)>;
+using ItemText = std::function<std::string(const StudyItemRecord&)>;
 
 // Items by what is told of them, each with its title once; machines are named where several are.
 std::map<std::string, std::vector<std::string>> by_reason(const StudyView& study, ItemStatus status,
-                                                          const Telling& reason_of,
-                                                          const Telling& name_of) {
+                                                          const ItemText& reason_of,
+                                                          const ItemText& name_of) {
   std::map<std::string, std::vector<std::string>> found;
   for (const StudyItemRecord& item : study.items) {
     const std::string reason = reason_of(item);
@@ -76,7 +76,7 @@ std::map<std::string, std::vector<std::string>> by_reason(const StudyView& study
 
 void add_notices(Section& section, const StudyView& study) {
   const auto add = [&](const char* severity, const char* name, ItemStatus status,
-                       const Telling& reason_of, const Telling& name_of = title_of) {
+                       const ItemText& reason_of, const ItemText& name_of = title_of) {
     for (const auto& [reason, titles] : by_reason(study, status, reason_of, name_of)) {
       Prose text;
       text.say(fmt::format("{}: {}.", list_text(titles, 8), reason));

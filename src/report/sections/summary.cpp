@@ -13,7 +13,7 @@
 #include "report/contents.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/exhibits/figure_runs.h"
-#include "report/exhibits/figure_scale.h"
+#include "report/exhibits/figure_values.h"
 #include "report/flags.h"
 #include "report/sections/sections.h"
 
@@ -176,7 +176,7 @@ Figure lead_figure(const SectionInput& input, const TextInput& text,
       }
     }
   }
-  choose_scale(figure);
+  choose_y_axis(figure);
   if (const auto sentence = contest_sentence(text, against_peers, true)) {
     figure.reading = sentence->text();
   }

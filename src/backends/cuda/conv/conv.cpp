@@ -59,6 +59,7 @@ class Forward final : public Kernel {
         problem.graph->allows_tf32(), device_limits());
     workspace_bytes = plan_.workspace_bytes;
     implementation = plan_.text();
+    flop_factor = plan_.joined;
   }
 
   void run(const KernelArgs& args) const override {
@@ -87,6 +88,7 @@ class BackwardData final : public Kernel {
         diff_dst.dtype, problem.graph->allows_tf32(), device_limits());
     workspace_bytes = plan_.workspace_bytes;
     implementation = plan_.text();
+    flop_factor = plan_.joined;
   }
 
   void run(const KernelArgs& args) const override {
@@ -110,6 +112,7 @@ class BackwardWeights final : public Kernel {
         src.dtype, problem.graph->allows_tf32(), device_limits());
     workspace_bytes = plan_.workspace_bytes;
     implementation = plan_.text();
+    flop_factor = plan_.joined;
   }
 
   void run(const KernelArgs& args) const override {

@@ -134,7 +134,19 @@ struct AddPartialSums {
   bool whole_packs;
   int lanes;  // threads that share the splits of one element
   Epilogue epilogue;
+  Unspread unspread;
 };
+
+// Where an element of dst stands among the sums of a split.
+__device__ __forceinline__ int place_of(const AddPartialSums& p, int e) {
+  const Unspread& u = p.unspread;
+  if (u.joined == 1) return e;
+  const int row = divide(p.by_width, e), column = e - row * p.width;
+  const int tap = divide(u.by_channels, column), group = divide(u.by_group_rows, row);
+  const int place = group - divide(u.by_joined, group) * u.joined;
+  return (row * p.width + tap * u.channels) * u.joined + place * u.channels + column -
+         tap * u.channels;
+}
 
 // A block is kThreads / lanes packs wide; lane l adds the splits l, l + lanes, ..., then the sums
 // of the lanes are added in order.
@@ -147,10 +159,11 @@ __global__ void __launch_bounds__(kThreads)
   const int e = (static_cast<int>(blockIdx.x) * width + thread % width) * pack;
   float sums[pack] = {};
   if (e < p.count) {
-    const float* partial = p.partial + e;
+    const float* partial = p.partial + place_of(p, e);
+    const std::int64_t of_split = static_cast<std::int64_t>(p.count) * p.unspread.joined;
 #pragma unroll 4
     for (int split = lane; split < p.splits; split += p.lanes) {
-      const auto more = load<float, pack>(partial + static_cast<std::int64_t>(split) * p.count);
+      const auto more = load<float, pack>(partial + split * of_split);
 #pragma unroll
       for (int i = 0; i < pack; ++i) sums[i] += more.elements[i];
     }
@@ -192,6 +205,23 @@ __global__ void __launch_bounds__(kThreads) copy_rows(const __grid_constant__ Co
     float value = 0.0F;
     if (column < p.width) {
       value = to_float(static_cast<const From*>(p.src)[row * p.src_stride + column]);
+    }
+    static_cast<To*>(p.dst)[e] = from_float<To>(value);
+  }
+}
+
+template <typename From, typename To>
+__global__ void __launch_bounds__(kThreads)
+    spread_weights(const __grid_constant__ SpreadWeights p) {
+  const std::int64_t depth = p.joined * p.channels, count = p.outputs * p.pitch;
+  for (std::int64_t e = first_index(); e < count; e += index_step()) {
+    const std::int64_t row = e / p.pitch, column = e - row * p.pitch;
+    const std::int64_t tap = column / depth, place = row / p.group_outputs % p.joined;
+    const std::int64_t channel = column - tap * depth - place * p.channels;
+    float value = 0.0F;
+    if (tap < p.taps && inside(channel, p.channels)) {
+      value =
+          to_float(static_cast<const From*>(p.src)[(row * p.taps + tap) * p.channels + channel]);
     }
     static_cast<To*>(p.dst)[e] = from_float<To>(value);
   }
@@ -256,9 +286,11 @@ void launch_add_partial_sums(DType dtype, const PartialSums& sums, Stream stream
                    sums.by_width,
                    dst.stride % 4 == 0 && reinterpret_cast<std::uintptr_t>(dst.data) % bytes == 0,
                    1,
-                   sums.epilogue};
+                   sums.epilogue,
+                   sums.unspread};
+  const bool packs = dst.width % 4 == 0 && (p.unspread.joined == 1 || p.unspread.channels % 4 == 0);
   while (p.lanes < 32 && p.lanes * 4 < p.splits) p.lanes *= 2;
-  with_type(dtype, [&](auto type) { start_add<decltype(type)>(p, dst.width % 4 == 0, stream); });
+  with_type(dtype, [&](auto type) { start_add<decltype(type)>(p, packs, stream); });
 }
 
 void launch_copy_rows(DType src_type, const Rows& src, DType dst_type, const Rows& dst,
@@ -268,6 +300,16 @@ void launch_copy_rows(DType src_type, const Rows& src, DType dst_type, const Row
     using From = decltype(type);
     const auto kernel = dst_type == DType::f32 ? copy_rows<From, float> : copy_rows<From, From>;
     start<CopyRows>(kernel, grid_for(p.count), kThreads, 0, p, stream, "the copy of rows");
+  });
+}
+
+void launch_spread_weights(const SpreadWeights& p, Stream stream) {
+  with_type(p.src_type, [&](auto type) {
+    using From = decltype(type);
+    const auto kernel =
+        p.dst_type == DType::f32 ? spread_weights<From, float> : spread_weights<From, From>;
+    start<SpreadWeights>(kernel, grid_for(p.outputs * p.pitch), kThreads, 0, p, stream,
+                         "the spread of weights");
   });
 }
 

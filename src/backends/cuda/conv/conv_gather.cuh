@@ -15,7 +15,12 @@ struct GatherBlock {
   const Axis& rows;
   const Axis& columns;
   int pixels;  // of the class
-  int m, n;    // first row and column of the tile
+  int group;
+  int m, n;  // first row and column of the tile, within the group
+
+  // Before the group's own channels.
+  [[nodiscard]] __device__ __forceinline__ int depth_before() const { return group * p.depth; }
+  [[nodiscard]] __device__ __forceinline__ int width_before() const { return group * p.width; }
 };
 
 // A position of the depth.
@@ -101,7 +106,7 @@ class PixelPacks {
   __device__ __forceinline__ explicit PixelPacks(const GatherBlock& block)
       : chunk_(static_cast<int>(threadIdx.x) % 8), row_(static_cast<int>(threadIdx.x) / 8) {
     const Gather& p = block.p;
-    src_ = static_cast<const T*>(p.src);
+    src_ = static_cast<const T*>(p.src) + block.depth_before();
     if (p.src_in_order) {
       src_ += block.m * p.src_stride;
 #pragma unroll
@@ -190,7 +195,7 @@ class PixelElements {
     __shared__ int4 table[C::kM];
     table_ = table;
     const int image = pixel_of(block, block.m).image;
-    src_ = static_cast<const T*>(p_.src) +
+    src_ = static_cast<const T*>(p_.src) + block.depth_before() +
            static_cast<std::int64_t>(image) * p_.src_h * p_.src_w * p_.src_stride;
     for (int row = static_cast<int>(threadIdx.x); row < C::kM; row += C::kThreads) {
       // A pixel that is not there lies far outside the image.
@@ -248,7 +253,7 @@ class WeightRows {
         row_(static_cast<int>(threadIdx.x) / 8),
         pitch_(static_cast<int>(block.p.weights_pitch)),
         rows_(block.p.width - block.n) {
-    weights_ += static_cast<std::int64_t>(block.n + row_) * pitch_;
+    weights_ += static_cast<std::int64_t>(block.width_before() + block.n + row_) * pitch_;
   }
 
   __device__ __forceinline__ void seek(const GatherBlock& block, int slice) {
@@ -290,7 +295,9 @@ class WeightPacks {
         line_(static_cast<int>(threadIdx.x) / Layout::kChunks * kLines),
         pitch_(static_cast<int>(block.p.weights_pitch)),
         inside_(block.n + chunk_ * C::kPack < block.p.width) {
-    weights_ = static_cast<const T*>(block.p.weights) + block.n + chunk_ * C::kPack;
+    weights_ = static_cast<const T*>(block.p.weights) +
+               static_cast<std::int64_t>(block.depth_before()) * pitch_ + block.n +
+               chunk_ * C::kPack;
   }
 
   __device__ __forceinline__ void seek(const GatherBlock& block, int slice) {
@@ -336,7 +343,8 @@ class WeightElements {
   __device__ __forceinline__ void seek(const GatherBlock&, int slice) { slice_ = slice; }
 
   __device__ __forceinline__ void load(int part, unsigned char* slice) const {
-    const T* weights = static_cast<const T*>(block_.p.weights) + block_.n + column_;
+    const T* weights = static_cast<const T*>(block_.p.weights) +
+                       block_.depth_before() * block_.p.weights_pitch + block_.n + column_;
     const bool inside = block_.n + column_ < block_.p.width;
 #pragma unroll
     for (int batch = 0; batch < kLines / kBatch; ++batch) {
@@ -395,10 +403,13 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   const Axis rows = p.rows[row_class];
   const Axis columns = p.columns[static_cast<int>(blockIdx.y) - row_class * p.column_classes];
   const int m_tile = divide(p.by_width_tiles, static_cast<int>(blockIdx.x));
-  const int n_tile =
+  const int tile =
       static_cast<int>(blockIdx.x) - m_tile * static_cast<int>(p.by_width_tiles.divisor);
+  const int group = p.groups == 1 ? 0 : divide(p.by_group_tiles, tile);
+  const int n_tile = tile - group * static_cast<int>(p.by_group_tiles.divisor);
   const GatherBlock block = {
-      p, rows, columns, p.images * rows.count * columns.count, m_tile * C::kM, n_tile * C::kN};
+      p,     rows,           columns,       p.images * rows.count * columns.count,
+      group, m_tile * C::kM, n_tile * C::kN};
   if (block.m >= block.pixels) return;
 
   int first = 0;
@@ -421,21 +432,29 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     const int h = rows.first + pixel.i * p.dst_step_h, w = columns.first + pixel.j * p.dst_step_w;
     return (static_cast<std::int64_t>(pixel.image) * p.dst_h + h) * p.dst_w + w;
   };
+  const int before = block.width_before();
   if (p.partial != nullptr) {
+    const std::int64_t stride = p.groups * p.width;
     const std::int64_t split =
-        static_cast<std::int64_t>(p.images) * p.dst_h * p.dst_w * p.width * blockIdx.z;
-    const Target<float> target = {p.partial + split,
-                                  p.width,
-                                  block.pixels,
-                                  p.width,
-                                  block.m,
-                                  block.n,
-                                  p.width % kFullPack<float> == 0};
+        static_cast<std::int64_t>(p.images) * p.dst_h * p.dst_w * stride * blockIdx.z;
+    const Target<float> target = {.data = p.partial + split + before,
+                                  .stride = stride,
+                                  .rows = block.pixels,
+                                  .width = p.width,
+                                  .m = block.m,
+                                  .n = block.n,
+                                  .whole_packs = p.width % kFullPack<float> == 0};
     store_sums<C>(product, shared, target, Epilogue{}, place);
   } else {
-    const Target<T> target = {
-        static_cast<T*>(p.dst), p.dst_stride, block.pixels, p.width, block.m, block.n,
-        p.whole_packs};
+    const float* bias = p.epilogue.bias == nullptr ? nullptr : p.epilogue.bias + before;
+    const Target<T> target = {.data = static_cast<T*>(p.dst) + before,
+                              .stride = p.dst_stride,
+                              .rows = block.pixels,
+                              .width = p.width,
+                              .m = block.m,
+                              .n = block.n,
+                              .whole_packs = p.whole_packs,
+                              .bias = bias};
     store_sums<C>(product, shared, target, p.epilogue, place);
   }
 }

@@ -413,6 +413,7 @@ struct Target {
   int rows, width;
   int m, n;  // of the tile
   bool whole_packs;
+  const float* bias = nullptr;  // of the target's columns
 };
 
 // Stores a staged tile by 16 bytes where possible. place(row) is the row of the target;
@@ -442,13 +443,13 @@ __device__ __forceinline__ void store_tile(const Target<T>& target, Place&& plac
   }
 }
 
-// Stores sums with the epilogue's bias and activation. Bounds are applied on the way to shared
-// memory, where the tile then lies in its final type; other activations on the way back.
+// Stores sums with the target's bias and the epilogue's activation. Bounds are applied on the way
+// to shared memory, where the tile then lies in its final type; other activations on the way back.
 template <class C, typename T, class Product, typename Place>
 __device__ __forceinline__ void store_sums(const Product& product, unsigned char* shared,
                                            const Target<T>& target, const Epilogue& epilogue,
                                            Place&& place) {
-  const float* bias = epilogue.bias == nullptr ? nullptr : epilogue.bias + target.n;
+  const float* bias = target.bias == nullptr ? nullptr : target.bias + target.n;
   Bounds bounds = {bias, target.width - target.n};
   if (epilogue.bounded) {
     bounds.low = epilogue.low, bounds.high = epilogue.high;

@@ -53,10 +53,11 @@ struct Gather {
   const void* src = nullptr;
   const void* weights = nullptr;
   void* dst = nullptr;
-  float* partial = nullptr;  // if not null: sums go there, [splits][dst pixels][width]
+  float* partial = nullptr;  // if not null: sums go there, [splits][dst pixels][groups * width]
   std::int64_t src_stride = 0, dst_stride = 0;  // elements from pixel to pixel
   int images = 0, src_h = 0, src_w = 0, dst_h = 0, dst_w = 0;
-  int depth = 0, width = 0;  // channels of src and of dst
+  int depth = 0, width = 0;  // channels of src and of dst, of one group
+  int groups = 1;
   // weights[channel of the op's dst][kernel_h][kernel_w][channel of the op's src]: so many elements
   // from one channel of the op's dst to the next.
   std::int64_t weights_pitch = 0;
@@ -71,25 +72,28 @@ struct Gather {
   // Whole slices of the depth belong to one tap: then neighbouring taps of a kernel row come one
   // after the other, and find each other's pixels in the first-level cache.
   bool taps_inner = false;
-  Divide by_depth, by_depth_slices, by_width_tiles;
+  Divide by_depth, by_depth_slices;
+  Divide by_width_tiles, by_group_tiles;  // tiles of all channels of dst, and of one group's
   int splits = 1;
   bool asynchronous = true;  // copies to shared memory, from 8.0 on
   Epilogue epilogue;
 };
 
 // Gradient of weights: diff_weights[outputs][kernel_h * kernel_w * channels] as the product of
-// diff_dst, transposed, and the gathered src, summed over pixels.
+// diff_dst, transposed, and the gathered src, summed over pixels; the same for each group.
 struct Weights {
   const void* src = nullptr;
   const void* diff_dst = nullptr;
   void* diff_weights = nullptr;
-  float* partial = nullptr;  // if not null: sums go there, [splits][outputs][width]
+  float* partial = nullptr;  // if not null: sums go there, [splits][groups * outputs][width]
   std::int64_t src_stride = 0, dst_stride = 0;                 // elements from pixel to pixel
   int src_h = 0, src_w = 0, dst_h = 0, dst_w = 0, pixels = 0;  // pixels of dst, all images
-  int outputs = 0, channels = 0, width = 0, kernel_w = 1;
+  int outputs = 0, channels = 0, width = 0;                    // of a group
+  int groups = 1, kernel_w = 1;
   int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1, pad_top = 0, pad_left = 0;
-  Divide by_channels, by_kernel_w, by_dst_h, by_dst_w, by_width_tiles;
-  bool whole_packs = false;  // diff_weights can be stored by 16 bytes
+  Divide by_channels, by_kernel_w, by_dst_h, by_dst_w;
+  Divide by_width_tiles, by_group_tiles;  // of a row of tiles, and of one group's
+  bool whole_packs = false;               // diff_weights can be stored by 16 bytes
   int splits = 1, pixels_per_split = 0;
   bool asynchronous = true;  // copies to shared memory, from 8.0 on
 };
@@ -130,7 +134,8 @@ struct Grid {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// x: tiles, those of one row of tiles side by side; y: classes; z: splits. In forward with
+// x: tiles, those of one row of tiles and of all groups side by side; y: classes; z: splits. In
+// forward with
 // GatherTile::elements the rows of weights lie at multiples of 16 bytes, behind zeros.
 void launch_forward(Arithmetic arithmetic, GatherTile tile, const Gather& p, Grid grid,
                     Stream stream);
@@ -144,6 +149,14 @@ void launch_direct_forward(DType dtype, const Direct& p, Stream stream);
 void launch_direct_backward_data(DType dtype, const Direct& p, Stream stream);
 void launch_direct_backward_weights(DType dtype, const Direct& p, Stream stream);
 
+// Of rows of which only some elements are wanted: `channels` of every joined * channels, those of
+// the row's group among the joined ones.
+struct Unspread {
+  int joined = 1;  // 1: all are wanted
+  int channels = 1, group_rows = 1;
+  Divide by_channels, by_group_rows, by_joined;
+};
+
 // Adds the partial sums, always in the same order, and finishes them.
 struct PartialSums {
   const float* partial = nullptr;
@@ -151,6 +164,7 @@ struct PartialSums {
   Rows dst;
   Divide by_width;
   Epilogue epilogue;
+  Unspread unspread;
 };
 void launch_add_partial_sums(DType dtype, const PartialSums& p, Stream stream);
 
@@ -158,5 +172,17 @@ void launch_add_partial_sums(DType dtype, const PartialSums& p, Stream stream);
 // of f32.
 void launch_copy_rows(DType src_type, const Rows& src, DType dst_type, const Rows& dst,
                       Stream stream);
+
+// Weights [outputs][taps][channels] as [outputs][taps][joined * channels] in rows of `pitch`, of
+// the same type or of f32: channels lie at the place of their group among those that are computed
+// as one, with zeros around them and behind the row.
+struct SpreadWeights {
+  DType src_type = DType::f32;
+  const void* src = nullptr;
+  DType dst_type = DType::f32;
+  void* dst = nullptr;
+  std::int64_t outputs = 0, taps = 1, channels = 0, group_outputs = 0, joined = 1, pitch = 0;
+};
+void launch_spread_weights(const SpreadWeights& p, Stream stream);
 
 }  // namespace ridgeline::cuda::conv

@@ -57,7 +57,7 @@ void set_forward(Gather& p, const Geometry& g) {
   const Conv2dAttributes& a = g.attributes;
   p.src_h = static_cast<int>(g.src_h), p.src_w = static_cast<int>(g.src_w);
   p.dst_h = static_cast<int>(g.dst_h), p.dst_w = static_cast<int>(g.dst_w);
-  p.depth = static_cast<int>(g.src_channels), p.width = static_cast<int>(g.dst_channels);
+  p.depth = static_cast<int>(g.group_src()), p.width = static_cast<int>(g.group_dst());
   p.src_step_h = static_cast<int>(a.stride_h), p.src_step_w = static_cast<int>(a.stride_w);
   p.tap_step_h = static_cast<int>(a.dilation_h), p.tap_step_w = static_cast<int>(a.dilation_w);
   p.rows[0] = forward_axis(window_h(g));
@@ -71,7 +71,7 @@ void set_backward(Gather& p, const Geometry& g) {
   const std::int64_t common_w = std::gcd(a.stride_w, a.dilation_w);
   p.src_h = static_cast<int>(g.dst_h), p.src_w = static_cast<int>(g.dst_w);
   p.dst_h = static_cast<int>(g.src_h), p.dst_w = static_cast<int>(g.src_w);
-  p.depth = static_cast<int>(g.dst_channels), p.width = static_cast<int>(g.src_channels);
+  p.depth = static_cast<int>(g.group_dst()), p.width = static_cast<int>(g.group_src());
   p.dst_step_h = static_cast<int>(a.stride_h), p.dst_step_w = static_cast<int>(a.stride_w);
   p.kernel_step_h = static_cast<int>(a.stride_h / common_h);
   p.kernel_step_w = static_cast<int>(a.stride_w / common_w);
@@ -93,6 +93,11 @@ std::int64_t pixels_of(const Gather& p, const Axis& rows, const Axis& columns) {
   return std::int64_t{p.images} * rows.count * columns.count;
 }
 
+// Elements of dst.
+std::int64_t sums_of(const Gather& p) {
+  return std::int64_t{p.images} * p.dst_h * p.dst_w * p.groups * p.width;
+}
+
 // Every block must be able to count in 32 bits from its first image on.
 bool offsets_fit(const Gather& p, std::int64_t src_stride) {
   bool fit = true;
@@ -112,25 +117,22 @@ int most_taps(const Gather& p) {
   return taps;
 }
 
-bool is_direct(const Geometry& g, bool forward) {
+bool is_direct(const Geometry& g, bool forward, Arithmetic arithmetic) {
   const Conv2dAttributes& a = g.attributes;
-  return a.groups > 1 || (!forward && std::max(a.stride_h, a.stride_w) > kMaxClasses) ||
+  return groups_are_narrow(g, arithmetic) ||
+         (!forward && std::max(a.stride_h, a.stride_w) > kMaxClasses) ||
          g.images * g.src_h * g.src_w >= kMaxCount || g.images * g.dst_h * g.dst_w >= kMaxCount ||
          g.dst_channels * g.src_channels * a.kernel_h * a.kernel_w >= kMaxCount ||
          std::max(a.pad_top, a.pad_left) >= kMaxCount;
 }
 
 // The grid of a tile with so many splits, and what it costs.
-struct Candidate {
-  GatherPlan::Choice choice;
-  double cycles = std::numeric_limits<double>::infinity();
-};
-
-Candidate candidate(const GatherPlan& plan, GatherTile tile, int splits,
-                    const DeviceLimits& limits) {
+GatherPlan::Choice candidate(const GatherPlan& plan, GatherTile tile, int splits,
+                             const DeviceLimits& limits) {
   const Gather& p = plan.base;
   const TileShape shape = shape_of(tile);
-  const std::int64_t width_tiles = divide_up(p.width, shape.columns);
+  const std::int64_t group_tiles = divide_up(p.width, shape.columns);
+  const std::int64_t width_tiles = group_tiles * p.groups;
   std::int64_t most_rows = 0, blocks = 0, slices = 0;
   for_each_class(p, [&](const Axis& rows, const Axis& columns) {
     const std::int64_t row_tiles = divide_up(pixels_of(p, rows, columns), shape.rows);
@@ -146,12 +148,13 @@ Candidate candidate(const GatherPlan& plan, GatherTile tile, int splits,
                       static_cast<double>(std::max<std::int64_t>(blocks, 1)),
             .fresh_rows = p.taps_inner ? 1.0 / std::max(1, p.columns[0].taps) : 1.0,
             .multiprocessors = limits.multiprocessors};
-  if (splits > 1) work.partial = std::int64_t{p.images} * p.dst_h * p.dst_w * p.width * splits;
-  return {{tile,
-           splits,
-           {static_cast<unsigned>(most_rows * width_tiles),
-            static_cast<unsigned>(p.row_classes * p.column_classes), static_cast<unsigned>(splits)},
-           divide_by(width_tiles)},
+  if (splits > 1) work.partial = sums_of(p) * splits;
+  return {tile,
+          splits,
+          {static_cast<unsigned>(most_rows * width_tiles),
+           static_cast<unsigned>(p.row_classes * p.column_classes), static_cast<unsigned>(splits)},
+          divide_by(width_tiles),
+          divide_by(group_tiles),
           cycles_of(work)};
 }
 
@@ -170,17 +173,17 @@ GatherPlan::Choice best_choice(const GatherPlan& plan, std::initializer_list<Gat
   constexpr int kFewestSlices = 4;
   const Gather& p = plan.base;
   const std::int64_t slices = std::int64_t{most_taps(p)} * p.depth / slice_of(plan.arithmetic);
-  const std::int64_t sums = std::int64_t{p.images} * p.dst_h * p.dst_w * p.width;
-  Candidate best;
+  const std::int64_t sums = sums_of(p);
+  GatherPlan::Choice best;
   for (const GatherTile tile : tiles) {
     if (!has_tile(plan.arithmetic, tile, limits)) continue;
     for (int splits = 1; splits <= most_splits; ++splits) {
       if (splits > 1 && (splits * kFewestSlices > slices || sums >= kMaxCount)) break;
-      const Candidate next = candidate(plan, tile, splits, limits);
+      const GatherPlan::Choice next = candidate(plan, tile, splits, limits);
       if (next.cycles < best.cycles) best = next;
     }
   }
-  return best.choice;
+  return best;
 }
 
 // Rows of weights as the kernels see them: those of forward, when src is loaded by elements, are
@@ -194,36 +197,38 @@ void plan_workspace(GatherPlan& plan) {
   const Gather& p = plan.base;
   const std::int64_t bytes = element_bytes(plan.arithmetic);
   if (plan.widened) {
-    plan.src_at =
-        take(plan.workspace_bytes, std::int64_t{p.images} * p.src_h * p.src_w * p.depth * bytes);
+    const std::int64_t pixels = std::int64_t{p.images} * p.src_h * p.src_w;
+    plan.src_at = take(plan.workspace_bytes, pixels * p.groups * p.depth * bytes);
   }
-  if (plan.widened || plan.forward) {
+  if (plan.widened || plan.forward || plan.joined > 1) {
     plan.weights_at =
         take(plan.workspace_bytes, plan.geometry.dst_channels * padded_pitch(plan) * bytes);
   }
   const int splits = std::max(plan.packs.splits, plan.elements.splits);
   if (plan.widened || splits > 1) {
-    const std::int64_t sums = std::int64_t{p.images} * p.dst_h * p.dst_w * p.width;
-    plan.partial_at = take(plan.workspace_bytes, sums * splits * 4);
+    plan.partial_at = take(plan.workspace_bytes, sums_of(p) * splits * 4);
   }
 }
 
-GatherPlan make_plan(const Geometry& geometry, bool forward, DType dtype, bool allow_tf32,
-                     const DeviceLimits& limits) {
-  GatherPlan plan;
-  plan.geometry = geometry;
-  plan.dtype = dtype;
-  plan.forward = forward;
-  plan.arithmetic = arithmetic_for(dtype, allow_tf32, limits);
-  plan.widened = dtype != DType::f32 && plan.arithmetic == Arithmetic::f32;
-  plan.direct = is_direct(geometry, forward);
+bool is_better(const GatherPlan& plan, const GatherPlan& than) {
+  if (plan.direct || than.direct) return !plan.direct;
+  return plan.cycles < than.cycles;
+}
+
+// Plans to compute so many groups as one.
+GatherPlan join_groups(GatherPlan plan, int joined, const DeviceLimits& limits) {
+  const Geometry geometry = with_joined_groups(plan.geometry, joined);
+  const bool forward = plan.forward;
+  plan.joined = joined;
+  plan.direct = is_direct(geometry, forward, plan.arithmetic);
   if (plan.direct) return plan;
 
   const Conv2dAttributes& a = geometry.attributes;
   Gather& p = plan.base;
   p.images = static_cast<int>(geometry.images);
   p.kernel_w = static_cast<int>(a.kernel_w);
-  p.weights_pitch = a.kernel_h * a.kernel_w * geometry.src_channels;
+  p.groups = static_cast<int>(a.groups);
+  p.weights_pitch = a.kernel_h * a.kernel_w * geometry.group_src();
   p.asynchronous = copies_asynchronously(limits);
   if (forward) {
     set_forward(p, geometry);
@@ -236,7 +241,7 @@ GatherPlan make_plan(const Geometry& geometry, bool forward, DType dtype, bool a
   p.dst_in_order = p.row_classes * p.column_classes == 1;
   p.src_in_order = p.dst_in_order && a.kernel_h * a.kernel_w == 1 && p.src_h == p.dst_h &&
                    p.src_w == p.dst_w && a.pad_top == 0 && a.pad_left == 0;
-  if (!offsets_fit(p, p.depth)) {
+  if (!offsets_fit(p, std::int64_t{p.groups} * p.depth)) {
     plan.direct = true;
     return plan;
   }
@@ -253,8 +258,43 @@ GatherPlan make_plan(const Geometry& geometry, bool forward, DType dtype, bool a
   // Where packs are the rule, the exception takes no more memory than they do.
   plan.elements = best_choice(plan, {GatherTile::elements},
                               plan.in_packs ? plan.packs.splits : kMostSplits, limits);
+  plan.cycles = plan.in_packs ? plan.packs.cycles : plan.elements.cycles;
   plan_workspace(plan);
   return plan;
+}
+
+GatherPlan make_plan(const Geometry& geometry, bool forward, DType dtype, bool allow_tf32,
+                     const DeviceLimits& limits) {
+  GatherPlan plan;
+  plan.geometry = geometry;
+  plan.dtype = dtype;
+  plan.forward = forward;
+  plan.arithmetic = arithmetic_for(dtype, allow_tf32, limits);
+  plan.widened = dtype != DType::f32 && plan.arithmetic == Arithmetic::f32;
+  GatherPlan best;
+  for (const int joined : possible_joins(geometry, plan.arithmetic)) {
+    GatherPlan next = join_groups(plan, joined, limits);
+    if (joined == 1 || is_better(next, best)) best = std::move(next);
+  }
+  return best;
+}
+
+// The weights as the kernel wants them: of its type, joined groups spread, and rows of `pitch`.
+const void* prepared_weights(const GatherPlan& plan, const void* weights, std::int64_t pitch,
+                             std::byte* workspace, Stream stream) {
+  const Geometry& g = plan.geometry;
+  launch_spread_weights({.src_type = plan.dtype,
+                         .src = weights,
+                         .dst_type = plan.widened ? DType::f32 : plan.dtype,
+                         .dst = workspace + plan.weights_at,
+                         .outputs = g.dst_channels,
+                         .taps = g.attributes.kernel_h * g.attributes.kernel_w,
+                         .channels = g.group_src(),
+                         .group_outputs = g.group_dst(),
+                         .joined = plan.joined,
+                         .pitch = pitch},
+                        stream);
+  return workspace + plan.weights_at;
 }
 
 void run_direct(const GatherPlan& plan, const Rows& src, const void* weights, const Rows& dst,
@@ -287,7 +327,8 @@ std::string GatherPlan::text() const {
   if (direct) return "direct";
   const Choice& choice = in_packs ? packs : elements;
   const TileShape shape = shape_of(choice.tile);
-  return fmt::format("{}x{} tiles{}{}", shape.rows, shape.columns, in_packs ? "" : " by elements",
+  return fmt::format("{}x{} tiles{}{}{}", shape.rows, shape.columns, in_packs ? "" : " by elements",
+                     joined > 1 ? fmt::format(", {} groups as one", joined) : "",
                      choice.splits > 1 ? fmt::format(", {} parts", choice.splits) : "");
 }
 
@@ -304,24 +345,24 @@ void run_gather(const GatherPlan& plan, const Rows& src, const void* weights, co
     from.stride = src.width;
     launch_copy_rows(plan.dtype, src, dtype, from, stream);
   }
+  const bool copied = plan.widened || plan.joined > 1;
   const bool packs = plan.in_packs && aligned(from, dtype) &&
-                     (plan.widened || reinterpret_cast<std::uintptr_t>(weights) % 16 == 0);
+                     (copied || reinterpret_cast<std::uintptr_t>(weights) % 16 == 0);
   const GatherPlan::Choice& choice = packs ? plan.packs : plan.elements;
   p.weights = weights;
   const bool padded = plan.forward && !packs;
-  if (plan.widened || padded) {
-    const std::int64_t outputs = plan.geometry.dst_channels, width = plan.base.weights_pitch;
-    if (padded) p.weights_pitch = padded_pitch(plan);
-    const Rows copy = {workspace + plan.weights_at, outputs, width, p.weights_pitch};
-    launch_copy_rows(plan.dtype, {const_cast<void*>(weights), outputs, width, width}, dtype, copy,
-                     stream);
-    p.weights = copy.data;
+  if (padded) p.weights_pitch = padded_pitch(plan);
+  if (copied || padded) {
+    p.weights = prepared_weights(plan, weights, p.weights_pitch, workspace, stream);
   }
   p.src = from.data, p.src_stride = from.stride;
   p.dst = dst.data, p.dst_stride = dst.stride;
-  p.whole_packs = aligned(dst, plan.dtype);
+  // Where a group's channels begin as well.
+  p.whole_packs = aligned(dst, plan.dtype) &&
+                  (p.groups == 1 || p.width * static_cast<int>(size_of(plan.dtype)) % 16 == 0);
   p.splits = choice.splits;
   p.by_width_tiles = choice.by_width_tiles;
+  p.by_group_tiles = choice.by_group_tiles;
   p.epilogue = epilogue;
   const bool partial = plan.widened || choice.splits > 1;
   if (partial) p.partial = reinterpret_cast<float*>(workspace + plan.partial_at);
@@ -329,7 +370,7 @@ void run_gather(const GatherPlan& plan, const Rows& src, const void* weights, co
   launch(plan.arithmetic, choice.tile, p, choice.grid, stream);
   if (partial) {
     launch_add_partial_sums(
-        plan.dtype, {p.partial, choice.splits, dst, divide_by(dst.width), epilogue}, stream);
+        plan.dtype, {p.partial, choice.splits, dst, divide_by(dst.width), epilogue, {}}, stream);
   }
 }
 

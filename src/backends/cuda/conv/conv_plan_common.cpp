@@ -1,5 +1,7 @@
 #include "backends/cuda/conv/conv_plan_common.h"
 
+#include <algorithm>
+
 namespace ridgeline::cuda::conv {
 
 Geometry geometry_of(const Conv2dAttributes& attributes, const Shape& src, const Shape& dst) {
@@ -33,6 +35,29 @@ Arithmetic arithmetic_for(DType dtype, bool allow_tf32, const DeviceLimits& limi
   return allow_tf32 ? Arithmetic::tf32 : Arithmetic::f32;
 }
 
+std::vector<int> possible_joins(const Geometry& geometry, Arithmetic arithmetic) {
+  constexpr std::int64_t kWidest = 64;
+  std::vector<int> joins = {1};
+  if (arithmetic == Arithmetic::f32) return joins;
+  const std::int64_t groups = geometry.attributes.groups;
+  const std::int64_t width = std::max(geometry.group_src(), geometry.group_dst());
+  for (std::int64_t joined = 2; joined <= groups && joined * width <= kWidest; ++joined) {
+    if (groups % joined == 0) joins.push_back(static_cast<int>(joined));
+  }
+  return joins;
+}
+
+Geometry with_joined_groups(Geometry geometry, int joined) {
+  geometry.attributes.groups /= joined;
+  return geometry;
+}
+
+bool groups_are_narrow(const Geometry& geometry, Arithmetic arithmetic) {
+  if (geometry.attributes.groups == 1) return false;
+  const std::int64_t fewest = arithmetic == Arithmetic::f32 ? 16 : 8;
+  return std::min(geometry.group_src(), geometry.group_dst()) < fewest;
+}
+
 bool aligned(const void* data, std::int64_t stride, DType dtype) {
   return reinterpret_cast<std::uintptr_t>(data) % 16 == 0 &&
          stride * static_cast<std::int64_t>(size_of(dtype)) % 16 == 0;
@@ -51,8 +76,8 @@ Direct direct_of(const Geometry& g) {
   p.images = g.images;
   p.src_h = g.src_h, p.src_w = g.src_w, p.dst_h = g.dst_h, p.dst_w = g.dst_w;
   p.groups = a.groups;
-  p.group_src = g.src_channels / a.groups;
-  p.group_dst = g.dst_channels / a.groups;
+  p.group_src = g.group_src();
+  p.group_dst = g.group_dst();
   p.kernel_h = static_cast<int>(a.kernel_h), p.kernel_w = static_cast<int>(a.kernel_w);
   p.stride_h = static_cast<int>(a.stride_h), p.stride_w = static_cast<int>(a.stride_w);
   p.dilation_h = static_cast<int>(a.dilation_h), p.dilation_w = static_cast<int>(a.dilation_w);

@@ -3,6 +3,7 @@
 // What the plans of forward, backward data and backward weights share.
 
 #include <cstddef>
+#include <vector>
 
 #include "backends/cuda/conv/conv_plan.h"
 
@@ -30,6 +31,15 @@ inline constexpr std::int64_t kMaxCount = std::int64_t{1} << 30;  // of pixels, 
 
 // Takes bytes at the end of a workspace; gives the place.
 std::size_t take(std::size_t& workspace, std::int64_t bytes);
+
+// Narrow groups leave most of a tile empty. So neighbouring ones may be computed together, as one
+// group whose weights are zero where a channel of dst does not see one of src: more products, but
+// of full tiles. The numbers of groups that may be joined, 1 first.
+[[nodiscard]] std::vector<int> possible_joins(const Geometry& geometry, Arithmetic arithmetic);
+[[nodiscard]] Geometry with_joined_groups(Geometry geometry, int joined);
+
+// Whether even then most of a tile would lie beside a group.
+[[nodiscard]] bool groups_are_narrow(const Geometry& geometry, Arithmetic arithmetic);
 
 // Everything but the tensors.
 [[nodiscard]] Direct direct_of(const Geometry& geometry);

@@ -16,15 +16,15 @@ WeightsPlan::Choice best_choice(const WeightsPlan& plan, std::initializer_list<W
   const Weights& p = plan.base;
   const std::int64_t slice = slice_of(plan.arithmetic);
   const std::int64_t slices = divide_up(p.pixels, slice);
-  const std::int64_t sums = std::int64_t{p.outputs} * p.width;
+  const std::int64_t sums = std::int64_t{p.groups} * p.outputs * p.width;
   WeightsPlan::Choice best;
-  double best_cycles = std::numeric_limits<double>::infinity();
   for (const WeightsTile tile : tiles) {
     // Shared memory of a block is small before 8.0.
     if (tile == WeightsTile::wide && limits.capability < 80) continue;
     const TileShape shape = shape_of(tile);
     const std::int64_t width_tiles = divide_up(p.width, shape.columns);
-    const std::int64_t tile_count = width_tiles * divide_up(p.outputs, shape.rows);
+    const std::int64_t group_tiles = width_tiles * divide_up(p.outputs, shape.rows);
+    const std::int64_t tile_count = group_tiles * p.groups;
     const std::int64_t enough =
         divide_up(std::int64_t{4} * shape.blocks * limits.multiprocessors, tile_count);
     for (std::int64_t wanted = 1; wanted <= std::min({enough, slices, most_splits}); ++wanted) {
@@ -34,15 +34,16 @@ WeightsPlan::Choice best_choice(const WeightsPlan& plan, std::initializer_list<W
                                        .tile = shape,
                                        .blocks = tile_count * splits,
                                        .slices = static_cast<double>(share),
-                                       .partial = splits > 1 ? splits * sums : 0,
+                                       .partial = splits > 1 || plan.joined > 1 ? splits * sums : 0,
                                        .multiprocessors = limits.multiprocessors});
-      if (cycles >= best_cycles) continue;
-      best_cycles = cycles;
+      if (cycles >= best.cycles) continue;
       best = {tile,
               static_cast<int>(splits),
               static_cast<int>(share * slice),
               {static_cast<unsigned>(tile_count), static_cast<unsigned>(splits), 1},
-              divide_by(width_tiles)};
+              divide_by(width_tiles),
+              divide_by(group_tiles),
+              cycles};
     }
   }
   return best;
@@ -54,11 +55,11 @@ void plan_workspace(WeightsPlan& plan) {
   const std::int64_t bytes = element_bytes(plan.arithmetic);
   if (plan.widened) {
     plan.src_at = take(plan.workspace_bytes, g.images * g.src_h * g.src_w * g.src_channels * bytes);
-    plan.diff_at = take(plan.workspace_bytes, std::int64_t{p.pixels} * p.outputs * bytes);
+    plan.diff_at = take(plan.workspace_bytes, std::int64_t{p.pixels} * g.dst_channels * bytes);
   }
   const int splits = std::max({plan.packs.splits, plan.src_elements.splits, plan.elements.splits});
-  if (plan.widened || splits > 1) {
-    plan.partial_at = take(plan.workspace_bytes, std::int64_t{p.outputs} * p.width * splits * 4);
+  if (plan.widened || splits > 1 || plan.joined > 1) {
+    plan.partial_at = take(plan.workspace_bytes, g.dst_channels * p.width * splits * 4);
   }
 }
 
@@ -71,17 +72,18 @@ void run_direct(const WeightsPlan& plan, const Rows& src, const Rows& diff_dst, 
   launch_direct_backward_weights(plan.dtype, p, stream);
 }
 
-}  // namespace
+bool is_better(const WeightsPlan& plan, const WeightsPlan& than) {
+  if (plan.direct || than.direct) return !plan.direct;
+  return plan.cycles < than.cycles;
+}
 
-WeightsPlan plan_backward_weights(const Geometry& g, DType dtype, bool allow_tf32,
-                                  const DeviceLimits& limits) {
+// Plans to compute so many groups as one.
+WeightsPlan join_groups(WeightsPlan plan, int joined, const DeviceLimits& limits) {
+  const Geometry g = with_joined_groups(plan.geometry, joined);
   const Conv2dAttributes& a = g.attributes;
-  WeightsPlan plan;
-  plan.geometry = g;
-  plan.dtype = dtype;
-  plan.arithmetic = arithmetic_for(dtype, allow_tf32, limits);
-  plan.widened = dtype != DType::f32 && plan.arithmetic == Arithmetic::f32;
-  plan.direct = a.groups > 1 || g.images * g.dst_h * g.dst_w >= kMaxCount ||
+  plan.joined = joined;
+  plan.direct = groups_are_narrow(g, plan.arithmetic) ||
+                g.images * g.dst_h * g.dst_w >= kMaxCount ||
                 g.dst_channels * g.src_channels * a.kernel_h * a.kernel_w >= kMaxCount ||
                 std::max({g.src_h, g.src_w, a.pad_top, a.pad_left}) >= kMaxCount / 4;
   if (plan.direct) return plan;
@@ -90,8 +92,9 @@ WeightsPlan plan_backward_weights(const Geometry& g, DType dtype, bool allow_tf3
   p.src_h = static_cast<int>(g.src_h), p.src_w = static_cast<int>(g.src_w);
   p.dst_h = static_cast<int>(g.dst_h), p.dst_w = static_cast<int>(g.dst_w);
   p.pixels = static_cast<int>(g.images * g.dst_h * g.dst_w);
-  p.outputs = static_cast<int>(g.dst_channels), p.channels = static_cast<int>(g.src_channels);
-  p.width = static_cast<int>(a.kernel_h * a.kernel_w * g.src_channels);
+  p.groups = static_cast<int>(a.groups);
+  p.outputs = static_cast<int>(g.group_dst()), p.channels = static_cast<int>(g.group_src());
+  p.width = static_cast<int>(a.kernel_h * a.kernel_w) * p.channels;
   p.kernel_w = static_cast<int>(a.kernel_w);
   p.stride_h = static_cast<int>(a.stride_h), p.stride_w = static_cast<int>(a.stride_w);
   p.dilation_h = static_cast<int>(a.dilation_h), p.dilation_w = static_cast<int>(a.dilation_w);
@@ -114,16 +117,50 @@ WeightsPlan plan_backward_weights(const Geometry& g, DType dtype, bool allow_tf3
   const std::int64_t most_splits = packs ? plan.packs.splits : kAny;
   plan.src_elements = best_choice(plan, {WeightsTile::src_elements}, most_splits, limits);
   plan.elements = best_choice(plan, {WeightsTile::elements}, most_splits, limits);
+  plan.cycles = plan.usual().cycles;
   plan_workspace(plan);
   return plan;
 }
 
+// Where the sums of joined groups stand: only those within a group are wanted.
+Unspread unspread_of(const WeightsPlan& plan) {
+  const Geometry& g = plan.geometry;
+  return {plan.joined,
+          static_cast<int>(g.group_src()),
+          static_cast<int>(g.group_dst()),
+          divide_by(g.group_src()),
+          divide_by(g.group_dst()),
+          divide_by(plan.joined)};
+}
+
+}  // namespace
+
+WeightsPlan plan_backward_weights(const Geometry& geometry, DType dtype, bool allow_tf32,
+                                  const DeviceLimits& limits) {
+  WeightsPlan plan;
+  plan.geometry = geometry;
+  plan.dtype = dtype;
+  plan.arithmetic = arithmetic_for(dtype, allow_tf32, limits);
+  plan.widened = dtype != DType::f32 && plan.arithmetic == Arithmetic::f32;
+  WeightsPlan best;
+  for (const int joined : possible_joins(geometry, plan.arithmetic)) {
+    WeightsPlan next = join_groups(plan, joined, limits);
+    if (joined == 1 || is_better(next, best)) best = std::move(next);
+  }
+  return best;
+}
+
+const WeightsPlan::Choice& WeightsPlan::usual() const {
+  return !diff_in_packs ? elements : !src_in_packs ? src_elements : packs;
+}
+
 std::string WeightsPlan::text() const {
   if (direct) return "direct";
-  const Choice& choice = !diff_in_packs ? elements : !src_in_packs ? src_elements : packs;
+  const Choice& choice = usual();
   const TileShape shape = shape_of(choice.tile);
-  return fmt::format("{}x{} tiles{}, {} parts", shape.rows, shape.columns,
-                     diff_in_packs && src_in_packs ? "" : " by elements", choice.splits);
+  return fmt::format("{}x{} tiles{}{}, {} parts", shape.rows, shape.columns,
+                     diff_in_packs && src_in_packs ? "" : " by elements",
+                     joined > 1 ? fmt::format(", {} groups as one", joined) : "", choice.splits);
 }
 
 void run_weights(const WeightsPlan& plan, const Rows& src, const Rows& diff_dst, void* diff_weights,
@@ -150,13 +187,16 @@ void run_weights(const WeightsPlan& plan, const Rows& src, const Rows& diff_dst,
   p.splits = choice.splits;
   p.pixels_per_split = choice.pixels_per_split;
   p.by_width_tiles = choice.by_width_tiles;
-  const bool partial = plan.widened || choice.splits > 1;
+  p.by_group_tiles = choice.by_group_tiles;
+  const bool partial = plan.widened || choice.splits > 1 || plan.joined > 1;
   if (partial) p.partial = reinterpret_cast<float*>(workspace + plan.partial_at);
   launch_backward_weights(plan.arithmetic, choice.tile, p, choice.grid, stream);
   if (partial) {
-    const Rows dst = {diff_weights, p.outputs, p.width, p.width};
-    launch_add_partial_sums(plan.dtype, {p.partial, choice.splits, dst, divide_by(p.width), {}},
-                            stream);
+    const std::int64_t width = p.width / plan.joined;
+    const Rows dst = {diff_weights, plan.geometry.dst_channels, width, width};
+    launch_add_partial_sums(
+        plan.dtype, {p.partial, choice.splits, dst, divide_by(width), {}, unspread_of(plan)},
+        stream);
   }
 }
 

@@ -11,7 +11,8 @@ namespace ridgeline::cuda::conv {
 
 struct WeightsBlock {
   const Weights& p;
-  int m, n;
+  int group;
+  int m, n;        // within the group
   int begin, end;  // pixels
 };
 
@@ -32,8 +33,8 @@ class DiffLines {
         unit_(static_cast<int>(threadIdx.x) % kUnits),
         line_(static_cast<int>(threadIdx.x) / kUnits),
         pixels_(block.m + unit_ * kUnit < block.p.outputs ? block.end - block.begin : 0) {
-    diff_ = static_cast<const T*>(p_.diff_dst) + block.m + unit_ * kUnit +
-            (block.begin + line_) * p_.dst_stride;
+    diff_ = static_cast<const T*>(p_.diff_dst) + block.group * p_.outputs + block.m +
+            unit_ * kUnit + (block.begin + line_) * p_.dst_stride;
   }
 
   __device__ __forceinline__ void seek(int slice) {
@@ -106,8 +107,8 @@ class TapLines {
     const int tap_h = divide(p.by_kernel_w, tap), tap_w = tap - tap_h * p.kernel_w;
     h_ = tap_h * p.dilation_h;
     w_ = tap_w * p.dilation_w;
-    src_ +=
-        (static_cast<std::int64_t>(h_) * p.src_w + w_) * p.src_stride + column - tap * p.channels;
+    src_ += (static_cast<std::int64_t>(h_) * p.src_w + w_) * p.src_stride +
+            block.group * p.channels + column - tap * p.channels;
     if (column >= p.width) h_ = 1 << 29;  // outside every image
   }
 
@@ -200,13 +201,15 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
                                      SingleProduct<C, false, false>>;
   using T = typename C::Element;
 
-  const int m_tile = divide(p.by_width_tiles, static_cast<int>(blockIdx.x));
-  const int n_tile =
-      static_cast<int>(blockIdx.x) - m_tile * static_cast<int>(p.by_width_tiles.divisor);
+  const int group = p.groups == 1 ? 0 : divide(p.by_group_tiles, static_cast<int>(blockIdx.x));
+  const int tile =
+      static_cast<int>(blockIdx.x) - group * static_cast<int>(p.by_group_tiles.divisor);
+  const int m_tile = divide(p.by_width_tiles, tile);
+  const int n_tile = tile - m_tile * static_cast<int>(p.by_width_tiles.divisor);
   const int split = static_cast<int>(blockIdx.y);
   const int begin = split * p.pixels_per_split;
-  const WeightsBlock block = {p, m_tile * C::kM, n_tile * C::kN, begin,
-                              min(p.pixels, begin + p.pixels_per_split)};
+  const WeightsBlock block = {
+      p, group, m_tile * C::kM, n_tile * C::kN, begin, min(p.pixels, begin + p.pixels_per_split)};
   const int slices = (block.end - block.begin + C::kDepth - 1) / C::kDepth;
   unsigned char* shared = dynamic_shared_memory();
   Product product;
@@ -217,12 +220,14 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
 
   const auto place = [](int m) -> std::int64_t { return m; };
   if (p.partial != nullptr) {
-    float* sums = p.partial + static_cast<std::int64_t>(split) * p.outputs * p.width;
+    float* sums =
+        p.partial + (static_cast<std::int64_t>(split) * p.groups + group) * p.outputs * p.width;
     const Target<float> target = {
         sums, p.width, p.outputs, p.width, block.m, block.n, p.width % kFullPack<float> == 0};
     store_sums<C>(product, shared, target, Epilogue{}, place);
   } else {
-    const Target<T> target = {static_cast<T*>(p.diff_weights),
+    const std::int64_t before = static_cast<std::int64_t>(group) * p.outputs * p.width;
+    const Target<T> target = {static_cast<T*>(p.diff_weights) + before,
                               p.width,
                               p.outputs,
                               p.width,

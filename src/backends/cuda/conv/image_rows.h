@@ -17,7 +17,7 @@ namespace ridgeline::cuda {
 // Where an operand stands among a kernel's inputs or outputs; empty where it is absent.
 using Index = std::optional<std::size_t>;
 
-// Rows and numbers at a place; null where there is none, or where nobody reads the output.
+// Rows and numbers at a place; null where there is none, or where the output is not read.
 [[nodiscard]] Rows rows_at(std::span<const Tensor> tensors, Index index);
 [[nodiscard]] float* floats_at(std::span<const Tensor> tensors, Index index);
 

@@ -1,4 +1,4 @@
-// Concatenation and its counterpart where the planner could not make views of them, and copies
+// Concatenation and its counterparts where the planner could not make views of them, and copies
 // between layouts.
 
 #include <algorithm>
@@ -18,6 +18,37 @@ std::byte* channel_at(const Rows& rows, std::int64_t channel, int element_bytes)
 
 int element_bytes_of(const Tensor& tensor) { return static_cast<int>(size_of(tensor.spec.dtype)); }
 
+// Starts copies of as many pieces as one launch takes.
+class Pieces {
+ public:
+  Pieces(int element_bytes, Stream stream) : element_bytes_(element_bytes), stream_(stream) {}
+
+  // REQUIRES: as many rows and channels in both.
+  void add(const Rows& from, const Rows& to) {
+    if (count_ == kCopyPieces) flush();
+    pieces_[static_cast<std::size_t>(count_++)] = {.src = from.data,
+                                                   .dst = to.data,
+                                                   .rows = from.rows,
+                                                   .width = from.width,
+                                                   .src_stride = from.stride,
+                                                   .dst_stride = to.stride};
+  }
+  void flush() {
+    launch_copy(pieces_.data(), count_, element_bytes_, stream_);
+    count_ = 0;
+  }
+  // The channels of rows from one on.
+  [[nodiscard]] Rows behind(Rows rows, std::int64_t channel) const {
+    rows.data = channel_at(rows, channel, element_bytes_);
+    return rows;
+  }
+
+ private:
+  std::array<CopyPiece, kCopyPieces> pieces_;
+  int count_ = 0, element_bytes_;
+  Stream stream_;
+};
+
 class Concat final : public Kernel {
  public:
   explicit Concat(std::vector<std::size_t> inputs) : inputs_(std::move(inputs)) {}
@@ -26,29 +57,37 @@ class Concat final : public Kernel {
     const Tensor& dst = args.outputs[0];
     if (dst.data == nullptr) return;
     const Rows to = rows_of(dst);
-    const int element_bytes = element_bytes_of(dst);
-    std::array<CopyPiece, kCopyPieces> pieces;
-    int count = 0;
+    Pieces pieces(element_bytes_of(dst), stream_of(args));
     std::int64_t channel = 0;
     for (const std::size_t input : inputs_) {
-      if (count == kCopyPieces) {
-        launch_copy(pieces.data(), count, element_bytes, stream_of(args));
-        count = 0;
-      }
       const Rows from = rows_of(args.inputs[input]);
-      pieces[static_cast<std::size_t>(count++)] = {.src = from.data,
-                                                   .dst = channel_at(to, channel, element_bytes),
-                                                   .rows = from.rows,
-                                                   .width = from.width,
-                                                   .src_stride = from.stride,
-                                                   .dst_stride = to.stride};
+      pieces.add(from, pieces.behind(to, channel));
       channel += from.width;
     }
-    launch_copy(pieces.data(), count, element_bytes, stream_of(args));
+    pieces.flush();
   }
 
  private:
   std::vector<std::size_t> inputs_;  // an input may come twice
+};
+
+class Split final : public Kernel {
+ public:
+  void run(const KernelArgs& args) const override {
+    const Rows from = rows_of(args.inputs[0]);
+    Pieces pieces(element_bytes_of(args.inputs[0]), stream_of(args));
+    std::int64_t channel = 0;
+    for (const Tensor& part : args.outputs) {
+      const std::int64_t channels = part.shape()[1];
+      if (part.data != nullptr) {
+        Rows piece = pieces.behind(from, channel);
+        piece.width = channels;
+        pieces.add(piece, rows_of(part));
+      }
+      channel += channels;
+    }
+    pieces.flush();
+  }
 };
 
 class Slice final : public Kernel {
@@ -130,6 +169,10 @@ std::unique_ptr<Kernel> make_concat(const Problem& problem, std::span<const Layo
   return with_layouts(std::make_unique<Concat>(std::move(inputs)), problem);
 }
 
+std::unique_ptr<Kernel> make_split(const Problem& problem, std::span<const Layout>) {
+  return with_layouts(std::make_unique<Split>(), problem);
+}
+
 std::unique_ptr<Kernel> make_slice(const Problem& problem, std::span<const Layout>) {
   const auto& attributes = std::get<SliceAttributes>(problem.node().attributes);
   return with_layouts(std::make_unique<Slice>(attributes.begin), problem);
@@ -138,6 +181,7 @@ std::unique_ptr<Kernel> make_slice(const Problem& problem, std::span<const Layou
 constexpr KernelRow kRows[] = {
     {"concat", match_one<OpKind::concat>, check_copy, make_concat},
     {"slice", match_one<OpKind::slice>, check_copy, make_slice},
+    {"split", match_one<OpKind::split>, check_copy, make_split},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "backends/cuda/elementwise/dropout_kernels.h"
 #include "backends/cuda/elementwise/elementwise.cuh"
+#include "backends/cuda/work_split.cuh"
 #include "base/philox.h"
 
 namespace ridgeline::cuda {
@@ -118,6 +119,62 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
+// One draw for an image, whose rows a few blocks share.
+struct DropoutSamples {
+  ChannelBlock block;
+  int parts;
+};
+
+template <typename T, int kPack>
+__global__ void __launch_bounds__(kRowThreads)
+    dropout_samples_kernel(const __grid_constant__ Dropout task,
+                           const __grid_constant__ DropoutSamples samples) {
+  const Mask mask(task);
+  const ChannelBlock& block = samples.block;
+  const int lane = static_cast<int>(threadIdx.x) / block.packs;
+  const int own_pack = static_cast<int>(threadIdx.x) % block.packs;
+  const int part = static_cast<int>(blockIdx.x) % samples.parts;
+  const int rest = static_cast<int>(blockIdx.x) / samples.parts;
+  const std::int64_t channel =
+      static_cast<std::int64_t>(rest % block.groups * block.packs + own_pack) * kPack;
+  const std::int64_t sample = rest / block.groups;
+  if (lane >= block.lanes || channel >= task.src.width) return;
+  const unsigned bits = mask.stay(static_cast<std::uint64_t>(sample / 4));
+  const float factor = mask.factor((bits >> (sample % 4) & 1U) != 0);
+  const T* src = static_cast<const T*>(task.src.data) + channel;
+  T* dst = static_cast<T*>(task.dst.data) + channel;
+#pragma unroll 4
+  for (std::int64_t pixel = part * block.lanes + lane; pixel < task.pixels;
+       pixel += samples.parts * block.lanes) {
+    const std::int64_t row = sample * task.pixels + pixel;
+    const auto pack = Packed<T, kPack>::load(src + row * task.src.stride);
+    float values[kPack];
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) values[i] = pack.get(i) * factor;
+    Packed<T, kPack>::of(values).store(dst + row * task.dst.stride);
+  }
+}
+
+template <typename T, int kPack>
+void start_samples(const Dropout& task, Stream stream) {
+  const std::int64_t images = task.src.rows / task.pixels;
+  DropoutSamples samples{channel_block(task.src.width / kPack, kRowThreads, 32), 1};
+  const std::int64_t wanted = std::int64_t{kBlocks} * device_limits().multiprocessors;
+  samples.parts = static_cast<int>(std::clamp<std::int64_t>(
+      wanted / (images * samples.block.groups), 1, ceil_div(task.pixels, samples.block.lanes)));
+  const auto blocks = static_cast<unsigned>(images * samples.block.groups * samples.parts);
+  dropout_samples_kernel<T, kPack><<<blocks, kRowThreads, 0, stream>>>(task, samples);
+}
+
+template <typename T>
+void start_samples(const Dropout& task, Stream stream) {
+  if (pack_for(task.dtype, {task.src, task.dst}) == 1) {
+    start_samples<T, 1>(task, stream);
+  } else {
+    start_samples<T, kFullPack<T>>(task, stream);
+  }
+}
+
 template <typename T>
 void start_quads(const Dropout& task, Stream stream) {
   const std::int64_t elements = task.src.rows * task.src.width;
@@ -152,7 +209,9 @@ void start_tiles(const Dropout& task, Stream stream) {
 void launch_dropout(const Dropout& task, Stream stream) {
   if (task.src.rows == 0 || task.src.width == 0) return;
   with_element_type(task.dtype, [&](auto type) {
-    if (task.pixels == 1 && is_dense(task.src) && is_dense(task.dst)) {
+    if (task.per_sample) {
+      start_samples<decltype(type)>(task, stream);
+    } else if (task.pixels == 1 && is_dense(task.src) && is_dense(task.dst)) {
       start_quads<decltype(type)>(task, stream);
     } else {
       start_tiles<decltype(type)>(task, stream);

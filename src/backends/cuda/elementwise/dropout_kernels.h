@@ -13,6 +13,7 @@ struct Dropout {
   std::int64_t pixels = 1;  // of an image; 1 for rows of features
   float probability = 0.0F;
   std::uint32_t layer = 0;
+  bool per_sample = false;  // the index is the image's
   const StepState* state = nullptr;
 };
 void launch_dropout(const Dropout& task, Stream stream);

@@ -60,6 +60,7 @@ class DropoutKernel final : public Kernel {
     task.pixels = shape.rank() == 4 ? shape[2] * shape[3] : 1;
     task.probability = static_cast<float>(attributes_.probability);
     task.layer = attributes_.layer;
+    task.per_sample = attributes_.per_sample;
     task.state = args.state;
     launch_dropout(task, stream_of(args));
   }

@@ -174,13 +174,13 @@ __device__ __forceinline__ void find_factors(const NormApply& task, const Channe
                                              int group, Factors<kPack>& factors) {
   const int c = static_cast<int>(threadIdx.x), channel = group * grid.lanes * kPack + c;
   if (c >= grid.lanes * kPack || channel >= grid.packs * kPack) return;
-  float mean = 0.0F, variance = 1.0F, scale = 1.0F;
+  float mean = 0.0F, variance = 1.0F;
   if (task.mean != nullptr) {
     mean = task.mean[channel];
     variance = task.variance[channel] + task.epsilon;
-    scale = task.scale[channel];
   }
-  factors.shift.numbers[c] = task.shift[channel];
+  const float scale = task.scale != nullptr ? task.scale[channel] : 1.0F;
+  factors.shift.numbers[c] = task.shift != nullptr ? task.shift[channel] : 0.0F;
   factors.mean.numbers[c] = mean;
   factors.factor.numbers[c] = scale / sqrtf(variance);
 }

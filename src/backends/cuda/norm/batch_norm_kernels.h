@@ -9,7 +9,7 @@ namespace ridgeline::cuda {
 struct NormStatistics {
   DType dtype = DType::f32;
   Rows src;
-  float *mean = nullptr, *variance = nullptr;  // null where nobody reads them
+  float *mean = nullptr, *variance = nullptr;  // null where they are not read
   // The running statistics, where they are to be updated as well.
   const float *running_mean = nullptr, *running_variance = nullptr;
   float *new_mean = nullptr, *new_variance = nullptr;
@@ -38,7 +38,8 @@ inline constexpr int kMostUpdates = 54;  // their pointers travel as a kernel's 
 void launch_running_updates(const RunningUpdate* updates, int count, const StepState* state,
                             Stream stream);
 
-// dst = activation((src - mean) * scale / deviation + shift [+ other]). Without mean: src + shift.
+// dst = activation((src - mean) * scale / deviation + shift [+ other]). Null numbers change
+// nothing: a bias is a shift alone, a layer scale a scale.
 struct NormApply {
   DType dtype = DType::f32;
   Rows src, other, dst;  // other: null where nothing is added

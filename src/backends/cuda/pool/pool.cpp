@@ -7,6 +7,7 @@
 
 #include "backends/cuda/common.h"
 #include "backends/cuda/pool/pool_kernels.h"
+#include "backends/cuda/pool/window_sums_kernels.h"
 #include "backends/cuda/rows.h"
 #include "plan/patterns.h"
 
@@ -48,12 +49,15 @@ void set_positions(PoolTask& task, const Tensor& positions) {
 
 class Pool final : public Kernel {
  public:
-  explicit Pool(const PoolTask& task) : task_(task) {}
+  explicit Pool(const PoolTask& task) : task_(task) {
+    workspace_bytes = pool_workspace_bytes(task);
+  }
 
   void run(const KernelArgs& args) const override {
     PoolTask task = task_;
     task.src = rows_of(args.inputs[0]);
     task.dst = rows_of(args.outputs[0]);
+    task.parts = reinterpret_cast<float*>(args.workspace);
     if (task.is_max) set_positions(task, args.outputs[1]);
     launch_pool(task, stream_of(args));
   }
@@ -96,8 +100,34 @@ class PoolBackward final : public Kernel {
   BackwardOperands operands_;
 };
 
+// Averages of windows that follow from both images' sizes, and their gradient.
+class AdaptivePool final : public Kernel {
+ public:
+  explicit AdaptivePool(WindowRule rule) : rule_(rule) {}
+
+  void run(const KernelArgs& args) const override {
+    const Shape &from = args.inputs[0].shape(), &to = args.outputs[0].shape();
+    WindowSums task;
+    task.rule = rule_;
+    task.dtype = args.inputs[0].spec.dtype;
+    task.src_h = from[2], task.src_w = from[3];
+    task.dst_h = to[2], task.dst_w = to[3];
+    task.src = rows_of(args.inputs[0]);
+    task.dst = rows_of(args.outputs[0]);
+    launch_window_sums(task, stream_of(args));
+  }
+
+ private:
+  WindowRule rule_;
+};
+
+bool is_adaptive(const Problem& problem) {
+  const auto& attributes = std::get<PoolAttributes>(problem.node().attributes);
+  return attributes.kind == PoolKind::adaptive_average;
+}
+
 // Pixels and packs of channels are counted in 31 bits.
-std::string check_pool(const Problem& problem) {
+std::string check_images(const Problem& problem) {
   const DType dtype = problem.input(0).dtype;
   for (const auto* values : {&problem.inputs, &problem.outputs}) {
     for (const ValueId id : *values) {
@@ -109,6 +139,22 @@ std::string check_pool(const Problem& problem) {
     }
   }
   return refuse_doubles(problem);
+}
+
+std::string check_pool(const Problem& problem) {
+  return is_adaptive(problem) ? "windows of different sizes" : check_images(problem);
+}
+
+std::string check_adaptive(const Problem& problem) {
+  return is_adaptive(problem) ? check_images(problem) : "windows of one size";
+}
+
+template <WindowRule kRule>
+std::unique_ptr<Kernel> make_adaptive(const Problem& problem, std::span<const Layout>) {
+  auto kernel = std::make_unique<AdaptivePool>(kRule);
+  set_layouts(*kernel, problem, Layout::nhwc());
+  kernel->traits.slices = true;
+  return kernel;
 }
 
 std::unique_ptr<Kernel> make_pool(const Problem& problem, std::span<const Layout>) {
@@ -146,9 +192,12 @@ std::unique_ptr<Kernel> make_pool_backward(const Problem& problem, std::span<con
 
 constexpr KernelRow kRows[] = {
     {"pool", match_one<OpKind::pool>, check_pool, make_pool},
+    {"adaptive_pool", match_one<OpKind::pool>, check_adaptive, make_adaptive<WindowRule::average>},
     {"pool_act_backward_bias", patterns::pool_act_backward_bias, check_pool, make_pool_backward},
     {"pool_act_backward", patterns::pool_act_backward, check_pool, make_pool_backward},
     {"pool_backward", match_one<OpKind::pool_backward>, check_pool, make_pool_backward},
+    {"adaptive_pool_backward", match_one<OpKind::pool_backward>, check_adaptive,
+     make_adaptive<WindowRule::average_backward>},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "backends/cuda/pool/pool_windows.cuh"
+#include "backends/cuda/sums/image_sums_kernels.h"
 #include "backends/cuda/words.cuh"
 
 namespace ridgeline::cuda {
@@ -219,41 +220,6 @@ __global__ __launch_bounds__(kThreads) void pool(PoolWork work) {
   }
 }
 
-// The average of whole images: the threads of a block share the pixels of one sample.
-template <typename T, int pack>
-__global__ __launch_bounds__(kThreads) void average_images(PoolTask task, ChannelBlock block) {
-  __shared__ float sums[kThreads * pack];
-  const int own_pack = static_cast<int>(threadIdx.x) % block.packs;
-  const int lane = static_cast<int>(threadIdx.x) / block.packs;
-  const int group = static_cast<int>(blockIdx.x) % block.groups;
-  const std::int64_t sample = blockIdx.x / static_cast<unsigned>(block.groups);
-  const int channel = (group * block.packs + own_pack) * pack;
-  const int pixels = task.rows.size * task.columns.size;
-  Average<pack> average;
-  if (lane < block.lanes && channel < task.channels) {
-    const T* const src =
-        static_cast<const T*>(task.src.data) + sample * pixels * task.src.stride + channel;
-#pragma unroll 4
-    for (int pixel = lane; pixel < pixels; pixel += block.lanes) {
-      float values[pack];
-      load_numbers<T, pack>(src + pixel * task.src.stride, values);
-      average.see(values, 0);
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < pack; ++i) sums[threadIdx.x * pack + i] = average.sum[i];
-  __syncthreads();
-  if (lane != 0 || channel >= task.channels) return;
-  for (int other = 1; other < block.lanes; ++other) {
-#pragma unroll
-    for (int i = 0; i < pack; ++i) {
-      average.sum[i] += sums[(other * block.packs + own_pack) * pack + i];
-    }
-  }
-  average.store_to(static_cast<T*>(task.dst.data) + sample * task.dst.stride + channel,
-                   static_cast<float>(pixels));
-}
-
 template <typename T, int pack, int size>
 void launch_windows(const PoolTask& task, Stream stream) {
   PoolWork work{};
@@ -286,12 +252,16 @@ bool covers_image(const PoolTask& task) {
   return !task.is_max && covers(task.rows) && covers(task.columns);
 }
 
-template <typename T, int pack>
 void launch_images(const PoolTask& task, Stream stream) {
-  const ChannelBlock block = channel_block(task.channels / pack, kThreads, 32);
-  const auto blocks = static_cast<unsigned>(task.samples * block.groups);
-  average_images<T, pack><<<blocks, kThreads, 0, stream>>>(task, block);
-  check_launch("average_images");
+  ImageSums sums;
+  sums.dtype = task.dtype;
+  sums.src = task.src;
+  sums.samples = task.samples;
+  sums.pixels = std::int64_t{task.rows.size} * task.columns.size;
+  sums.dst = task.dst;
+  sums.divisor = static_cast<float>(sums.pixels);
+  sums.workspace = task.parts;
+  launch_image_sums(sums, stream);
 }
 
 template <typename T>
@@ -301,9 +271,6 @@ void launch_type(const PoolTask& task, Stream stream) {
   // Wide positions are stored one by one.
   const Rows positions = position_bytes == 1 ? task.positions : Rows{};
   const bool packs = packs_fit(kPack, {{task.src, kBytes}, {task.dst, kBytes}, {positions, 1}});
-  if (covers_image(task)) {
-    return packs ? launch_images<T, kPack>(task, stream) : launch_images<T, 1>(task, stream);
-  }
   if (!packs) return launch_windows<T, 1, 0>(task, stream);
   if (is_square(task, 2)) return launch_windows<T, kPack, 2>(task, stream);
   if (is_square(task, 3)) return launch_windows<T, kPack, 3>(task, stream);
@@ -312,7 +279,14 @@ void launch_type(const PoolTask& task, Stream stream) {
 
 }  // namespace
 
+std::size_t pool_workspace_bytes(const PoolTask& task) {
+  if (!covers_image(task)) return 0;
+  return image_sums_bytes(task.dtype, task.samples,
+                          std::int64_t{task.rows.size} * task.columns.size, task.channels);
+}
+
 void launch_pool(const PoolTask& task, Stream stream) {
+  if (covers_image(task)) return launch_images(task, stream);
   switch (task.dtype) {
     case DType::bf16:
       return launch_type<bf16>(task, stream);

@@ -26,12 +26,14 @@ struct PoolTask {
   int activation = kNoActivation;
   float slope = 0.0F;
   Rows kept;
-  // Sums of diff_src over pixels, in f32; null: left out. `parts` has room for kPoolParts sums of
-  // every channel.
+  // Sums of diff_src over pixels, in f32; null: left out.
   float* diff_bias = nullptr;
+  // Forward: of pool_workspace_bytes. Backward: room for kPoolParts sums of every channel, where
+  // there is a diff_bias.
   float* parts = nullptr;
 };
 
+[[nodiscard]] std::size_t pool_workspace_bytes(const PoolTask& task);
 void launch_pool(const PoolTask& task, Stream stream);
 
 // Parts of the bias's gradient at most.

@@ -33,7 +33,10 @@ __device__ __forceinline__ void store_sums(const GradientSums& task, std::int64_
                                            const float (&totals)[kSums]) {
   if (task.sums != nullptr) task.sums[channel] = totals[0];
   if constexpr (kSums == 2) {
-    const double inverse = 1.0 / sqrt(static_cast<double>(task.variance[channel]) + task.epsilon);
+    const double inverse =
+        task.variance == nullptr
+            ? 1.0
+            : 1.0 / sqrt(static_cast<double>(task.variance[channel]) + task.epsilon);
     const double products = totals[1] * inverse;
     if (task.products != nullptr) task.products[channel] = static_cast<float>(products);
     if (task.coefficients == nullptr) return;
@@ -132,7 +135,7 @@ __global__ void __launch_bounds__(kSumThreads)
     }
   };
   if (thread.active) {
-    if constexpr (kSource) {
+    if (kSource && task.mean != nullptr) {
 #pragma unroll
       for (int i = 0; i < kPack; ++i) mean[i] = task.mean[thread.pack * kPack + i];
     }

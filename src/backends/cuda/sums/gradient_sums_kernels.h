@@ -17,9 +17,10 @@ struct GradientSums {
   // A byte for each pack: a bit for each element, whether it passed the activation. Null: none;
   // only where has_mask says so.
   unsigned char* mask = nullptr;
+  // Null mean and variance: src is taken as it is.
   const float *mean = nullptr, *variance = nullptr, *scale = nullptr;
   double epsilon = 0.0;
-  float* sums = nullptr;      // of g; null where nobody reads them
+  float* sums = nullptr;      // of g; null where they are not read
   float* products = nullptr;  // of g times the normalised src; likewise
   // What launch_norm_backward needs, three numbers a channel; null: nothing follows.
   float* coefficients = nullptr;

@@ -10,4 +10,14 @@ namespace ridgeline::cuda {
 void launch_sum_parts(const float* parts, int count, std::int64_t width, void* dst, DType dst_type,
                       Stream stream);
 
+// The same divided by a number, with the rows of dst one behind the other in a part.
+struct SumRows {
+  const float* parts = nullptr;
+  int count = 0;
+  Rows dst;
+  DType dst_type = DType::f32;
+  float divisor = 1.0F;
+};
+void launch_sum_parts(const SumRows& task, Stream stream);
+
 }  // namespace ridgeline::cuda

@@ -28,7 +28,7 @@ class Loss final : public Kernel {
     for (const NodeId id : problem.nodes) {
       const Node& node = problem.graph->node(id);
       if (node.kind == OpKind::softmax_cross_entropy) {
-        smoothing_ = std::get<LossAttributes>(node.attributes).label_smoothing;
+        attributes_ = std::get<LossAttributes>(node.attributes);
         labels_ = problem.input_index(node.inputs[1]);
         loss_ = problem.find_output(node.outputs[0]);
         probabilities_ = problem.find_output(node.outputs[1]);
@@ -50,7 +50,8 @@ class Loss final : public Kernel {
     task.labels = args.inputs[labels_].as<std::int32_t>();
     task.rows = shape_[0];
     task.classes = shape_[1];
-    task.smoothing = smoothing_;
+    task.smoothing = attributes_.label_smoothing;
+    task.weight = attributes_.weight;
     if (probabilities_) task.probabilities = matrix_of(args.outputs[*probabilities_]);
     if (diff_logits_) task.diff_logits = matrix_of(args.outputs[*diff_logits_]);
     if (cast_diff_logits_) task.cast_diff_logits = matrix_of(args.outputs[*cast_diff_logits_]);
@@ -64,7 +65,7 @@ class Loss final : public Kernel {
 
  private:
   Shape shape_;
-  double smoothing_ = 0.0;
+  LossAttributes attributes_;
   std::size_t labels_ = 1, totals_ = 0;
   std::optional<std::size_t> loss_, probabilities_, new_totals_, diff_logits_, cast_diff_logits_;
 };
@@ -72,7 +73,7 @@ class Loss final : public Kernel {
 class LossBackward final : public Kernel {
  public:
   explicit LossBackward(const Problem& problem)
-      : smoothing_(std::get<LossAttributes>(problem.node().attributes).label_smoothing) {}
+      : attributes_(std::get<LossAttributes>(problem.node().attributes)) {}
 
   void run(const KernelArgs& args) const override {
     if (args.outputs[0].data == nullptr) return;
@@ -82,12 +83,13 @@ class LossBackward final : public Kernel {
     task.labels = args.inputs[1].as<std::int32_t>();
     task.rows = args.inputs[0].shape()[0];
     task.classes = args.inputs[0].shape()[1];
-    task.smoothing = smoothing_;
+    task.smoothing = attributes_.label_smoothing;
+    task.weight = attributes_.weight;
     launch_loss_backward(task, args.state, stream_of(args));
   }
 
  private:
-  double smoothing_;
+  LossAttributes attributes_;
 };
 
 class Metrics final : public Kernel {
@@ -213,7 +215,7 @@ std::vector<NodeId> match_loss(const Graph& graph, NodeId first) {
   return nodes;
 }
 
-// The same with the casts before it, which nobody else may need.
+// The same with the casts before it, which no other op may need.
 std::vector<NodeId> match_cast_loss(const Graph& graph, NodeId first) {
   const Node& cast = graph.node(first);
   if (cast.kind != OpKind::cast || before_cast(graph, cast.outputs[0]) == cast.outputs[0]) {

@@ -52,7 +52,8 @@ __device__ __forceinline__ Gradient gradient_of(const LossTask& task, const Step
   gradient.share = static_cast<float>(task.smoothing / static_cast<double>(task.classes));
   gradient.of_label = static_cast<float>(1.0 - task.smoothing);
   if (valid > 0) {
-    gradient.scale = static_cast<float>(state.loss_scale / static_cast<double>(valid));
+    const double scale = state.loss_scale * task.weight;
+    gradient.scale = static_cast<float>(scale / static_cast<double>(valid));
   }
   return gradient;
 }
@@ -275,7 +276,7 @@ __global__ __launch_bounds__(kThreads) void finish_loss(LossTask task, const Ste
   }
   if (thread != 0) return;
   const auto valid = static_cast<double>(valid_rows(task, *state));
-  const float mean = valid > 0.0 ? static_cast<float>(losses[0] / valid) : 0.0F;
+  const float mean = valid > 0.0 ? static_cast<float>(losses[0] * task.weight / valid) : 0.0F;
   if (task.loss != nullptr) *task.loss = mean;
   if (task.new_totals == nullptr) return;
   const float counted = task.given_loss != nullptr ? *task.given_loss : mean;

@@ -20,6 +20,7 @@ struct LossTask {
   const std::int32_t* labels = nullptr;
   std::int64_t rows = 0, classes = 0;
   double smoothing = 0.0;
+  double weight = 1.0;  // of the loss and its gradient
 
   // What the rows add up to; null: left out.
   float* loss = nullptr;

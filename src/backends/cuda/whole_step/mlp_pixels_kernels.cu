@@ -325,7 +325,7 @@ __device__ __forceinline__ void middle_of_row(const MlpStep& step, const MlpTile
 // Adds pixelsᵀ · diffs of a tile to the sums of a warp's inputs: a warp takes every eighth group of
 // 16. Rows `group` and `group` + 8 of a product are inputs 2 group and 2 group + 1, which lie
 // together. In the place of groups behind the last the last is computed again, so that no branch
-// stands between the loads; nobody reads those sums.
+// stands between the loads; those sums are not read.
 __device__ __forceinline__ void second_product(const MlpStep& step, const std::byte* stage,
                                                const std::uint32_t* fragments,
                                                float (&sums)[kTilesOfWarp][kColumnTiles][4]) {

@@ -54,6 +54,7 @@ bool StepWalk::loss(LossNodes& nodes) {
   nodes.loss = user(OpKind::softmax_cross_entropy);
   if (nodes.loss == kNoNode) return false;
   const Node& loss = graph_.node(nodes.loss);
+  if (std::get<LossAttributes>(loss.attributes).weight != 1.0) return false;
   value = loss.outputs[0];
   nodes.metrics = user(OpKind::metrics, 1);
   value = loss.outputs[1];

@@ -1,0 +1,249 @@
+#include <algorithm>
+
+#include "backends/native/row_space.h"
+#include "backends/native/rows.h"
+#include "base/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/native/shuffle.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backends/native/lanes-inl.h"
+
+#ifndef RIDGELINE_NATIVE_SHUFFLE_TYPES
+#define RIDGELINE_NATIVE_SHUFFLE_TYPES
+namespace ridgeline::native {
+namespace {
+
+// `many` rows of `half` channels each and `both` rows of twice as many: halves one after the other
+// in `first` and `second`, alternating in `both`.
+struct HalvesTask {
+  RowOperand first, second, both;
+  std::int64_t half = 0;
+};
+
+}  // namespace
+}  // namespace ridgeline::native
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace ridgeline::native {
+namespace HWY_NAMESPACE {
+namespace {
+
+using FloatTag = hn::ScalableTag<float>;
+
+void interleave_rows(const HalvesTask& task, Range range) {
+  const FloatTag d;
+  const std::int64_t step = lanes_of(d);
+  for (std::int64_t row = range.begin; row < range.end; ++row) {
+    const float* first = task.first.data + row * task.first.stride;
+    const float* second = task.second.data + row * task.second.stride;
+    float* both = task.both.data + row * task.both.stride;
+    std::int64_t c = 0;
+    for (; c + step <= task.half; c += step) {
+      hn::StoreInterleaved2(hn::LoadU(d, first + c), hn::LoadU(d, second + c), d, both + 2 * c);
+    }
+    for (; c < task.half; ++c) {
+      both[2 * c] = first[c];
+      both[2 * c + 1] = second[c];
+    }
+  }
+}
+
+void separate_rows(const HalvesTask& task, Range range) {
+  const FloatTag d;
+  const std::int64_t step = lanes_of(d);
+  for (std::int64_t row = range.begin; row < range.end; ++row) {
+    float* first = task.first.data + row * task.first.stride;
+    float* second = task.second.data + row * task.second.stride;
+    const float* both = task.both.data + row * task.both.stride;
+    std::int64_t c = 0;
+    for (; c + step <= task.half; c += step) {
+      hn::Vec<FloatTag> even, odd;
+      hn::LoadInterleaved2(d, both + 2 * c, even, odd);
+      hn::StoreU(even, d, first + c);
+      hn::StoreU(odd, d, second + c);
+    }
+    for (; c < task.half; ++c) {
+      first[c] = both[2 * c];
+      second[c] = both[2 * c + 1];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace ridgeline::native
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridgeline::native {
+namespace {
+
+HWY_EXPORT(interleave_rows);
+HWY_EXPORT(separate_rows);
+
+std::int64_t grain_for(std::int64_t channels) {
+  return std::max<std::int64_t>(1, 16384 / channels);
+}
+
+RowOperand operand_of(const Tensor& tensor) {
+  const RowView view = rows_of(tensor);
+  return {reinterpret_cast<float*>(view.data), view.stride};
+}
+
+RowOperand behind(RowOperand operand, std::int64_t channels) {
+  operand.data += channels;
+  return operand;
+}
+
+class Shuffle final : public Kernel {
+ public:
+  explicit Shuffle(std::int64_t groups) : groups_(groups) {}
+
+  void run(const KernelArgs& args) const override {
+    const RowOperand src = operand_of(args.inputs[0]), dst = operand_of(args.outputs[0]);
+    const std::int64_t channels = args.inputs[0].shape()[1], half = channels / 2;
+    const std::int64_t rows = rows_of(args.inputs[0]).rows;
+    parallel_for(rows, grain_for(channels), [&](std::int64_t begin, std::int64_t end) {
+      if (groups_ == 2) {
+        HWY_DYNAMIC_DISPATCH(interleave_rows)
+        ({src, behind(src, half), dst, half}, {begin, end});
+      } else if (2 * groups_ == channels) {
+        HWY_DYNAMIC_DISPATCH(separate_rows)({dst, behind(dst, half), src, half}, {begin, end});
+      } else {
+        transpose(src, dst, channels, {begin, end});
+      }
+    });
+  }
+
+ private:
+  void transpose(const RowOperand& src, const RowOperand& dst, std::int64_t channels,
+                 Range range) const {
+    const std::int64_t of_group = channels / groups_;
+    for (std::int64_t row = range.begin; row < range.end; ++row) {
+      const float* from = src.data + row * src.stride;
+      float* to = dst.data + row * dst.stride;
+      for (std::int64_t i = 0; i < groups_; ++i) {
+        for (std::int64_t j = 0; j < of_group; ++j) to[j * groups_ + i] = from[i * of_group + j];
+      }
+    }
+  }
+
+  std::int64_t groups_;
+};
+
+// concat of two equal halves and the shuffle with two groups behind it.
+class ConcatShuffle final : public Kernel {
+ public:
+  ConcatShuffle(std::size_t first, std::size_t second) : first_(first), second_(second) {}
+
+  void run(const KernelArgs& args) const override {
+    const Tensor& first = args.inputs[first_];
+    const HalvesTask task{operand_of(first), operand_of(args.inputs[second_]),
+                          operand_of(args.outputs[0]), first.shape()[1]};
+    parallel_for(rows_of(first).rows, grain_for(2 * task.half),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   HWY_DYNAMIC_DISPATCH(interleave_rows)(task, {begin, end});
+                 });
+  }
+
+ private:
+  std::size_t first_, second_;
+};
+
+// Its gradient: the shuffle back, and a slice for each half.
+class ShuffleSlices final : public Kernel {
+ public:
+  ShuffleSlices(std::size_t first, std::size_t second) : first_(first), second_(second) {}
+
+  void run(const KernelArgs& args) const override {
+    const Tensor& first = args.outputs[first_];
+    const HalvesTask task{operand_of(first), operand_of(args.outputs[second_]),
+                          operand_of(args.inputs[0]), first.shape()[1]};
+    parallel_for(rows_of(first).rows, grain_for(2 * task.half),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   HWY_DYNAMIC_DISPATCH(separate_rows)(task, {begin, end});
+                 });
+  }
+
+ private:
+  std::size_t first_, second_;
+};
+
+std::int64_t groups_of(const Node& node) {
+  return std::get<ShuffleAttributes>(node.attributes).groups;
+}
+
+std::vector<NodeId> match_concat_shuffle(const Graph& graph, NodeId first) {
+  const Node& concat = graph.node(first);
+  if (concat.kind != OpKind::concat || concat.inputs.size() != 2 ||
+      graph.value(concat.inputs[0]).spec != graph.value(concat.inputs[1]).spec) {
+    return {};
+  }
+  const NodeId user = sole_user(graph, concat.outputs[0]);
+  if (user == kNoNode || graph.node(user).kind != OpKind::shuffle ||
+      groups_of(graph.node(user)) != 2) {
+    return {};
+  }
+  return {first, user};
+}
+
+std::vector<NodeId> match_shuffle_slices(const Graph& graph, NodeId first) {
+  const Node& shuffle = graph.node(first);
+  if (shuffle.kind != OpKind::shuffle) return {};
+  const Value& dst = graph.value(shuffle.outputs[0]);
+  const std::int64_t half = dst.spec.shape[1] / 2;
+  if (2 * groups_of(shuffle) != dst.spec.shape[1] || dst.users.size() != 2 ||
+      graph.is_output(shuffle.outputs[0])) {
+    return {};
+  }
+  std::int64_t begins = 0;
+  for (const NodeId user : dst.users) {
+    const auto* slice = std::get_if<SliceAttributes>(&graph.node(user).attributes);
+    if (slice == nullptr || slice->channels != half) return {};
+    begins += slice->begin;
+  }
+  // One half begins at 0 and the other at `half`.
+  if (begins != half) return {};
+  return {first, dst.users[0], dst.users[1]};
+}
+
+std::unique_ptr<Kernel> finished(std::unique_ptr<Kernel> kernel, const Problem& problem) {
+  set_layouts(*kernel, problem, Layout::nhwc());
+  kernel->traits = {.slices = true};
+  return kernel;
+}
+
+std::unique_ptr<Kernel> make_shuffle(const Problem& problem, std::span<const Layout>) {
+  return finished(std::make_unique<Shuffle>(groups_of(problem.node())), problem);
+}
+
+std::unique_ptr<Kernel> make_concat_shuffle(const Problem& problem, std::span<const Layout>) {
+  const std::vector<ValueId>& parts = problem.node().inputs;
+  return finished(
+      std::make_unique<ConcatShuffle>(problem.input_index(parts[0]), problem.input_index(parts[1])),
+      problem);
+}
+
+std::unique_ptr<Kernel> make_shuffle_slices(const Problem& problem, std::span<const Layout>) {
+  std::size_t first = problem.output_index(problem.node(1).outputs[0]);
+  std::size_t second = problem.output_index(problem.node(2).outputs[0]);
+  if (std::get<SliceAttributes>(problem.node(1).attributes).begin > 0) std::swap(first, second);
+  return finished(std::make_unique<ShuffleSlices>(first, second), problem);
+}
+
+constexpr KernelRow kRows[] = {
+    {"concat_shuffle", match_concat_shuffle, refuse_other_than_f32, make_concat_shuffle},
+    {"shuffle_slices", match_shuffle_slices, refuse_other_than_f32, make_shuffle_slices},
+    {"shuffle", match_one<OpKind::shuffle>, refuse_other_than_f32, make_shuffle},
+};
+
+}  // namespace
+
+std::span<const KernelRow> shuffle_rows() { return kRows; }
+
+}  // namespace ridgeline::native
+#endif
