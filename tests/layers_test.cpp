@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "base/error.h"
+#include "support/source_dir.h"
 
 namespace ridgeline {
 namespace {
@@ -27,7 +28,7 @@ std::size_t layer_of(std::string_view folder) {
 }
 
 TEST(Layers, IncludeOnlyWhatLiesBelow) {
-  const fs::path source = fs::path(RIDGELINE_SOURCE_DIR) / "src";
+  const fs::path source = testing::source_dir() / "src";
   const std::regex include("^#include \"([a-z_]+)/.*");
   std::size_t files = 0;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(source)) {

@@ -77,9 +77,9 @@ const std::vector<BenchColumn>& subject_columns() {
 struct BenchRow {
   const Measured* measured;
   MeasuredSummary summary;
+  std::string versus_first;  // how many times as fast as the first row of the same work
 };
 
-// How much faster than the first of the same work.
 std::string versus_first(const std::vector<BenchRow>& rows, const BenchRow& row) {
   for (const BenchRow& first : rows) {
     if (first.measured->subject.work != row.measured->subject.work) continue;
@@ -100,97 +100,108 @@ std::string finding_names(const std::vector<Finding>& findings) {
   return names.empty() ? "-" : joined(names, ", ");
 }
 
+std::string optional_ms(const std::optional<double>& seconds) {
+  return seconds ? four_digits(*seconds) : std::string("n/a");
+}
+
+std::string rate_of_work(const BenchRow& row) {
+  std::optional<double> flops = number_of(*row.measured, "training_flops");
+  if (!flops) flops = number_of(*row.measured, "forward_flops");
+  return flops ? fmt::format("{:.1f}", *flops / row.summary.seconds_per_iteration / 1e9) : "n/a";
+}
+
+std::string phases_text(const MeasuredSummary& summary) {
+  if (!summary.forward_seconds) return "n/a";
+  return fmt::format("{}/{}/{}", four_digits(*summary.forward_seconds),
+                     optional_ms(summary.backward_seconds), optional_ms(summary.optimizer_seconds));
+}
+
+// A column of numbers; one with a condition is shown where it holds for a row.
+struct ResultColumn {
+  const char* title;
+  std::string (*cell)(const BenchRow& row);
+  bool (*shown)(const BenchRow& row) = nullptr;
+};
+
+bool is_inference(const BenchRow& row) { return row.measured->subject.work.kind == "inference"; }
+bool has_queued(const BenchRow& row) { return row.summary.queued.has_value(); }
+bool has_loader(const BenchRow& row) { return row.summary.data_wait_seconds.has_value(); }
+bool has_phases(const BenchRow& row) { return row.summary.forward_seconds.has_value(); }
+
+const std::vector<ResultColumn>& result_columns() {
+  using Row = const BenchRow&;
+  static const std::vector<ResultColumn> columns = {
+      {"median ms", [](Row row) { return four_digits(row.summary.interval.median); }},
+      {"95% interval",
+       [](Row row) {
+         return fmt::format("{} to {}", four_digits(row.summary.interval.low),
+                            four_digits(row.summary.interval.high));
+       }},
+      {"p90", [](Row row) { return four_digits(row.summary.p90); }, is_inference},
+      {"p99", [](Row row) { return four_digits(row.summary.p99); }, is_inference},
+      {"queued ms",
+       [](Row row) {
+         return row.summary.queued ? four_digits(row.summary.queued->median) : std::string("-");
+       },
+       has_queued},
+      {"samples/s", [](Row row) { return rate_text(row.summary.samples_per_second); }},
+      {"vs first", [](Row row) { return row.versus_first; }},
+      {"GFLOP/s", rate_of_work},
+      {"data wait", [](Row row) { return optional_ms(row.summary.data_wait_seconds); }, has_loader},
+      {"upload", [](Row row) { return optional_ms(row.summary.upload_seconds); }, has_loader},
+      {"fwd/bwd/opt ms", [](Row row) { return phases_text(row.summary); }, has_phases},
+      {"memory",
+       [](Row row) {
+         const std::optional<double> memory = memory_of(*row.measured);
+         return memory ? bytes_text(static_cast<std::int64_t>(*memory)) : std::string("n/a");
+       }},
+      {"J/sample",
+       [](Row row) {
+         const auto energy = number_of(*row.measured, "energy_joules_per_sample");
+         return energy ? joules_text(*energy) : std::string("n/a");
+       }},
+      {"samples", [](Row row) { return fmt::format("{}", row.summary.wall.count); }},
+      {"findings", [](Row row) { return finding_names(findings_of(*row.measured, row.summary)); }},
+  };
+  return columns;
+}
+
 std::string table_text(const std::vector<BenchRow>& rows) {
   std::vector<std::string> header;
   std::string alignment;
-  std::vector<const BenchColumn*> columns;
+  // In a narrow terminal the first of these stay. What every row has in common says little.
+  std::vector<std::string> important = {"backend", "median ms", "95% interval", "samples/s",
+                                        "vs first"};
+  std::vector<const BenchColumn*> subjects;
   for (const BenchColumn& column : subject_columns()) {
     std::set<std::string> values;
     for (const BenchRow& row : rows) values.insert(column.cell(row.measured->subject));
     if (!column.always && values.size() < 2) continue;
-    columns.push_back(&column);
+    if (values.size() > 1) important.insert(important.begin(), column.title);
+    subjects.push_back(&column);
     header.push_back(column.title);
     alignment += column.alignment;
   }
-  const auto any = [&](auto condition) { return std::any_of(rows.begin(), rows.end(), condition); };
-  const bool queued = any([](const BenchRow& row) { return row.summary.queued.has_value(); });
-  const bool loaded =
-      any([](const BenchRow& row) { return row.summary.data_wait_seconds.has_value(); });
-  const bool inference =
-      any([](const BenchRow& row) { return row.measured->subject.work.kind == "inference"; });
-  const bool split =
-      any([](const BenchRow& row) { return row.summary.forward_seconds.has_value(); });
-  const auto column = [&](const char* title, char align) {
-    header.emplace_back(title);
-    alignment += align;
-  };
-  column("median ms", 'r');
-  column("95% interval", 'r');
-  if (inference) column("p90", 'r'), column("p99", 'r');
-  if (queued) column("queued ms", 'r');
-  column("samples/s", 'r');
-  column("vs first", 'r');
-  column("GFLOP/s", 'r');
-  if (loaded) column("data wait", 'r'), column("upload", 'r');
-  if (split) column("fwd/bwd/opt ms", 'r');
-  column("memory", 'r');
-  column("J/sample", 'r');
-  column("samples", 'r');
-  column("findings", 'l');
-
-  const auto optional_ms = [](const std::optional<double>& seconds) {
-    return seconds ? four_digits(*seconds) : std::string("n/a");
-  };
-  TextTable table(header, alignment);
-  // What every row has in common says little.
-  std::vector<std::string> order = {"backend", "median ms", "95% interval", "samples/s",
-                                    "vs first"};
-  for (const BenchColumn* each : columns) {
-    std::set<std::string> values;
-    for (const BenchRow& row : rows) values.insert(each->cell(row.measured->subject));
-    if (values.size() > 1) order.insert(order.begin(), each->title);
+  std::vector<const ResultColumn*> results;
+  for (const ResultColumn& column : result_columns()) {
+    if (column.shown && std::none_of(rows.begin(), rows.end(), column.shown)) continue;
+    results.push_back(&column);
+    header.emplace_back(column.title);
+    alignment += &column == &result_columns().back() ? 'l' : 'r';
   }
   for (const char* title : {"model", "batch", "findings", "memory", "queued ms", "image",
                             "precision", "GFLOP/s", "p99", "data wait", "samples"}) {
-    order.emplace_back(title);
+    important.emplace_back(title);
   }
-  table.important(order);
+
+  TextTable table(header, alignment);
+  table.important(important);
   for (const BenchRow& row : rows) {
-    const MeasuredSummary& summary = row.summary;
     std::vector<std::string> cells;
-    for (const BenchColumn* subject : columns)
-      cells.push_back(subject->cell(row.measured->subject));
-    cells.push_back(four_digits(summary.interval.median));
-    cells.push_back(fmt::format("{} to {}", four_digits(summary.interval.low),
-                                four_digits(summary.interval.high)));
-    if (inference) {
-      cells.push_back(four_digits(summary.p90));
-      cells.push_back(four_digits(summary.p99));
+    for (const BenchColumn* column : subjects) {
+      cells.push_back(column->cell(row.measured->subject));
     }
-    if (queued) cells.push_back(summary.queued ? four_digits(summary.queued->median) : "-");
-    cells.push_back(rate_text(summary.samples_per_second));
-    cells.push_back(versus_first(rows, row));
-    std::optional<double> flops = number_of(*row.measured, "training_flops");
-    if (!flops) flops = number_of(*row.measured, "forward_flops");
-    cells.push_back(flops ? fmt::format("{:.1f}", *flops / summary.seconds_per_iteration / 1e9)
-                          : "n/a");
-    if (loaded) {
-      cells.push_back(optional_ms(summary.data_wait_seconds));
-      cells.push_back(optional_ms(summary.upload_seconds));
-    }
-    if (split) {
-      cells.push_back(summary.forward_seconds
-                          ? fmt::format("{}/{}/{}", four_digits(*summary.forward_seconds),
-                                        optional_ms(summary.backward_seconds),
-                                        optional_ms(summary.optimizer_seconds))
-                          : "n/a");
-    }
-    const std::optional<double> memory = memory_of(*row.measured);
-    cells.push_back(memory ? bytes_text(static_cast<std::int64_t>(*memory)) : "n/a");
-    const std::optional<double> energy = number_of(*row.measured, "energy_joules_per_sample");
-    cells.push_back(energy ? joules_text(*energy) : "n/a");
-    cells.push_back(fmt::format("{}", summary.wall.count));
-    cells.push_back(finding_names(findings_of(*row.measured, summary)));
+    for (const ResultColumn* column : results) cells.push_back(column->cell(row));
     table.add_row(std::move(cells));
   }
   return shown_main(table);
@@ -350,8 +361,9 @@ std::vector<Finding> findings_of(const Measured& measured, const MeasuredSummary
 std::string bench_text(const BenchReport& report, bool per_step) {
   std::vector<BenchRow> rows;
   for (const Measured& measured : report.results) {
-    if (has_samples(measured)) rows.push_back({&measured, summarise(measured)});
+    if (has_samples(measured)) rows.push_back({&measured, summarise(measured), {}});
   }
+  for (BenchRow& row : rows) row.versus_first = versus_first(rows, row);
   std::string text;
   if (!rows.empty()) {
     text = fitted(bench_header(rows, report)) + table_text(rows) + '\n' + before_text(rows);

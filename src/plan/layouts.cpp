@@ -98,7 +98,7 @@ class Settling {
       plan_.steps.push_back(std::move(step));
       return;
     }
-    fail("no provider can reorder {} from {} to {}", graph_.value(plan_.form(from).value).name,
+    fail("no backend can reorder {} from {} to {}", graph_.value(plan_.form(from).value).name,
          plan_.form(from).layout.text(), plan_.form(to).layout.text());
   }
 

@@ -108,7 +108,7 @@ class Tiling {
     }
     const Problem problem = make_problem(graph_, {id});
     fail("no kernel for {} at '{}'{}", problem.text(), graph_.node(id).layer,
-         reasons.empty() ? ": no provider has a row for it" : reasons);
+         reasons.empty() ? ": no backend has a row for it" : reasons);
   }
 
   [[nodiscard]] std::vector<const Backend*> candidates(NodeId id) const {
@@ -140,7 +140,7 @@ class Tiling {
                      const std::vector<NodeId>& nodes) {
     for (const NodeId node : nodes) {
       if (tile_of_[static_cast<std::size_t>(node)] != kFree) return "another step covers a part";
-      // Who only completes another provider leaves to it what it can do.
+      // A completing backend is used only for ops that its main backend cannot run.
       const Backend& first_choice = *candidates(node).front();
       if (nodes.size() > 1 && &backend != &first_choice && can_compute(first_choice, node)) {
         return fmt::format("{} computes a part of it", first_choice.name);

@@ -11,7 +11,9 @@
 #include <regex>
 #include <string>
 
+#include "base/error.h"
 #include "support/program.h"
+#include "support/source_dir.h"
 
 namespace ridgeline::testing {
 namespace {
@@ -23,9 +25,9 @@ constexpr int kSkipped = 77;
 
 TEST(SlowFaultInjection, LeavesWholeStoresWholeCheckpointsAndNoOtherFiles) {
   const fs::path build = fs::path(program()).parent_path();
-  const std::string command = "python3 '" RIDGELINE_SOURCE_DIR
-                              "/scripts/fault-sweep' --short --build '" +
-                              build.string() + "' 2>&1";
+  const std::string command =
+      fmt::format("python3 '{}' --short --build '{}' 2>&1",
+                  (source_dir() / "scripts/fault-sweep").string(), build.string());
   std::FILE* const pipe = popen(command.c_str(), "r");
   ASSERT_NE(pipe, nullptr);
   std::string output;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -252,17 +253,20 @@ TEST(SlowCeilings, ABusyMachineGivesLowerBounds) {
     // No core does so much: all attempts stay below.
     if (ceiling.kind == "compute" && ceiling.scope == "one core") ceiling.high *= 1e6;
   }
-  const std::size_t low = disturbed(known).size();
-  ASSERT_GT(low, 0U);
+  // Bandwidths may be disturbed in truth; another attempt brings them up.
+  const auto computing = [](const Ceiling& ceiling) { return ceiling.kind == "compute"; };
+  const std::vector<Ceiling> below = disturbed(known);
+  const auto low = std::ranges::count_if(below, computing);
+  ASSERT_GT(low, 0);
   const std::vector<Ceiling> found = undisturbed_ceilings("cpu", {}, known);
   EXPECT_EQ(found.size(), known.size());
-  std::size_t marked = 0;
+  std::vector<Ceiling> marked;
   for (const Ceiling& ceiling : found) {
     if (!ceiling.lower_bound) continue;
-    ++marked;
+    marked.push_back(ceiling);
     EXPECT_EQ(ceiling.scope, "all cores");
   }
-  EXPECT_EQ(marked, low);
+  EXPECT_EQ(std::ranges::count_if(marked, computing), low);
   EXPECT_NE(roofs_of(found, "cpu", 0).scope.find("lower bounds"), std::string::npos);
 }
 

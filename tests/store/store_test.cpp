@@ -18,6 +18,7 @@
 #include "store/schema.h"
 #include "support/data_files.h"
 #include "support/small_disk.h"
+#include "support/source_dir.h"
 #include "support/store_rows.h"
 
 namespace ridgeline {
@@ -323,8 +324,7 @@ TEST_F(StoreTest, DamagedStoresAreRefused) {
 
 // A store that an older program made, kept as text.
 fs::path older_store(const fs::path& file, int version) {
-  std::ifstream dump(fs::path(RIDGELINE_SOURCE_DIR) /
-                     fmt::format("tests/data/store_v{}.sql", version));
+  std::ifstream dump(source_dir() / fmt::format("tests/data/store_v{}.sql", version));
   const std::string text{std::istreambuf_iterator<char>(dump), std::istreambuf_iterator<char>()};
   EXPECT_FALSE(text.empty()) << version;
   sqlite::Connection connection(file, sqlite::Access::write_or_create);
@@ -802,7 +802,7 @@ TEST(StoreColumns, UnitsStandInTheNames) {
 }
 
 TEST(StoreColumns, TheDocumentationNamesEveryTableAndColumn) {
-  const fs::path page = fs::path(RIDGELINE_SOURCE_DIR) / "docs/store.md";
+  const fs::path page = source_dir() / "docs/store.md";
   std::ifstream stream(page);
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   ASSERT_FALSE(text.empty()) << page;

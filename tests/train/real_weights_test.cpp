@@ -10,6 +10,7 @@
 #include "support/images.h"
 #include "support/npy.h"
 #include "support/program.h"
+#include "support/source_dir.h"
 #include "support/worst_difference.h"
 #include "train/match_weights.h"
 #include "train/step_runner.h"
@@ -118,8 +119,7 @@ TEST_F(SlowPhotographs, CatsAndDogsAreToldApartAfterFourEpochsOfANewHead) {
 
 // The test accuracies in percent that the documentation shows below a command.
 std::vector<double> documented_accuracies(const std::string& command) {
-  const std::string text =
-      read_text(fs::path(RIDGELINE_SOURCE_DIR) / "docs/weights-and-checkpoints.md");
+  const std::string text = read_text(testing::source_dir() / "docs/weights-and-checkpoints.md");
   const std::size_t begin = text.find("\n    $ ./run " + command);
   EXPECT_NE(begin, text.npos);
   std::istringstream lines(text.substr(begin, text.find("final test accuracy", begin) - begin));

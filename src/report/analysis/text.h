@@ -32,10 +32,10 @@ struct Contest {
 [[nodiscard]] std::vector<Contest> device_contests(const TextInput& input);
 // On each device Ridgeline against the peers.
 [[nodiscard]] std::vector<Contest> peer_contests(const TextInput& input);
-// How it ended, by the verdicts on its pairs and with their doubts. `brief`: without intervals, and
-// work by its network and batch alone.
-[[nodiscard]] Sentence contest_sentence(const TextInput& input, const Contest& contest,
-                                        bool brief = false);
+// How it ended, by the verdicts on its pairs and with their doubts.
+[[nodiscard]] Sentence contest_sentence(const TextInput& input, const Contest& contest);
+// The same for a headline: the range of the factors and how many pairs there are of each verdict.
+[[nodiscard]] Sentence brief_contest_sentence(const TextInput& input, const Contest& contest);
 // Those with this verdict, the smallest speed-up first.
 [[nodiscard]] std::vector<Ratio> with(const std::vector<Ratio>& ratios, Verdict verdict);
 

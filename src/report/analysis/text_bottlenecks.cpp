@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/stats/summary.h"
 #include "base/error.h"
 #include "report/analysis/places.h"
 #include "report/analysis/text.h"
@@ -98,15 +99,19 @@ Sentence efficiency_sentence(const TextInput& input, const std::vector<Placed>& 
     return *a.point.efficiency() < *b.point.efficiency();
   };
   const auto [least, most] = std::ranges::minmax_element(placed, less);
+  std::vector<double> shares;
+  for (const Placed& each : placed) shares.push_back(*each.point.efficiency());
   return Prose()
-      .say("Of what the roofs allow, runs reach from ")
-      .say(fmt::format("{} ({})", percent_text(*least->point.efficiency()),
-                       run_words(input, *least->run)),
-           {least->run->run.id})
-      .say(" to ")
+      .say(fmt::format("Half of the runs reach less than {} of what the hardware allows; the best "
+                       "reaches ",
+                       percent_text(median_of(shares))))
       .say(fmt::format("{} ({})", percent_text(*most->point.efficiency()),
                        run_words(input, *most->run)),
            {most->run->run.id})
+      .say(", the lowest ")
+      .say(fmt::format("{} ({})", percent_text(*least->point.efficiency()),
+                       run_words(input, *least->run)),
+           {least->run->run.id})
       .say(".");
 }
 

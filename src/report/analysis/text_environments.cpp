@@ -32,20 +32,10 @@ std::string place_words(const TextInput& input, const Place& place) {
                      *threads.begin() == 1 ? "" : "s");
 }
 
-// "3.1× for mlp, batch 64", with its doubts.
-std::string brief_words(const Ratio& ratio) {
-  const Work& work = ratio.of->run.work;
-  return fmt::format("{}× for {}, batch {}{}", number_text(ratio.speedup, 2), work.model,
-                     count_text(work.batch),
-                     ratio.doubts.empty() ? "" : fmt::format(" ({})", ratio.doubts));
-}
-
 // "from 3.1× [3.0–3.2] for mlp to 41.2× [40–42] for resnet50 (batch 128)": the ends of a list.
-void say_range(const TextInput& input, Prose& text, const std::vector<Ratio>& sorted, bool brief) {
+void say_range(const TextInput& input, Prose& text, const std::vector<Ratio>& sorted) {
   const auto say = [&](const char* begin, const Ratio& ratio) {
-    text.say(begin + (brief ? brief_words(ratio)
-                            : fmt::format("{} for {}", times_text(ratio),
-                                          input.wording.work(*ratio.of))),
+    text.say(begin + fmt::format("{} for {}", times_text(ratio), input.wording.work(*ratio.of)),
              runs_of(ratio));
   };
   say(sorted.size() > 1 ? "from " : "", sorted.front());
@@ -55,14 +45,26 @@ void say_range(const TextInput& input, Prose& text, const std::vector<Ratio>& so
   }
 }
 
-void say_count(Prose& text, const std::vector<Ratio>& ratios, const char* what) {
-  if (ratios.empty()) return;
+std::vector<RunId> runs_of_all(const std::vector<Ratio>& ratios) {
   std::vector<RunId> runs;
   for (const Ratio& ratio : ratios) {
     for (const RunId run : runs_of(ratio)) runs.push_back(run);
   }
+  return runs;
+}
+
+void say_count(Prose& text, const std::vector<Ratio>& ratios, const char* what) {
+  if (ratios.empty()) return;
   text.say("; ").say(
-      fmt::format("{} {} {}", ratios.size(), ratios.size() == 1 ? "is" : "are", what), runs);
+      fmt::format("{} {} {}", ratios.size(), ratios.size() == 1 ? "is" : "are", what),
+      runs_of_all(ratios));
+}
+
+// "1.1 to 30 times as fast": the ends of a list.
+std::string range_words(const std::vector<Ratio>& sorted) {
+  const std::string low = number_text(sorted.front().speedup, 2),
+                    high = number_text(sorted.back().speedup, 2);
+  return (low == high ? low : low + " to " + high) + " times as fast";
 }
 
 std::map<Place, Runs> by_place(const Runs& runs) {
@@ -135,14 +137,22 @@ std::vector<Contest> peer_contests(const TextInput& input) {
   return found;
 }
 
-Sentence contest_sentence(const TextInput& input, const Contest& contest, bool brief) {
-  const std::vector<Ratio>& all = contest.ratios;
-  const std::vector<Ratio> faster = with(all, Verdict::faster);
+namespace {
+
+// The pairs that were lost, told so that their ratios are above 1.
+std::vector<Ratio> lost_pairs(const std::vector<Ratio>& all) {
   std::vector<Ratio> slower = with(all, Verdict::slower);
-  if (faster.empty() && slower.empty()) return std::nullopt;
-  // Ratios are told so that they are above 1.
   for (Ratio& ratio : slower) ratio = reversed(ratio);
   std::ranges::reverse(slower);
+  return slower;
+}
+
+}  // namespace
+
+Sentence contest_sentence(const TextInput& input, const Contest& contest) {
+  const std::vector<Ratio>& all = contest.ratios;
+  const std::vector<Ratio> faster = with(all, Verdict::faster), slower = lost_pairs(all);
+  if (faster.empty() && slower.empty()) return std::nullopt;
   Prose text;
   if (all.size() == 1) {
     const Ratio& ratio = slower.empty() ? faster.front() : slower.front();
@@ -163,15 +173,45 @@ Sentence contest_sentence(const TextInput& input, const Contest& contest, bool b
                        contest.of, faster.empty() ? "slower" : "faster", contest.than,
                        part_words(told.size(), all.size())));
   if (faster.empty()) text.say(fmt::format("{} is ", contest.than));
-  say_range(input, text, told, brief);
+  say_range(input, text, told);
   if (faster.empty()) text.say(" as fast");
   if (!faster.empty() && !slower.empty()) {
     text.say(fmt::format("; it is slower for {}, where {} is ", slower.size(), contest.than));
-    say_range(input, text, slower, brief);
+    say_range(input, text, slower);
     text.say(" as fast");
   }
   say_count(text, with(all, Verdict::same), "equally fast");
   say_count(text, with(all, Verdict::undecided), "undecided");
+  text.say(".");
+  return text;
+}
+
+Sentence brief_contest_sentence(const TextInput& input, const Contest& contest) {
+  const std::vector<Ratio>& all = contest.ratios;
+  const std::vector<Ratio> faster = with(all, Verdict::faster), slower = lost_pairs(all);
+  if (all.size() == 1 || (faster.empty() && slower.empty())) {
+    return contest_sentence(input, contest);
+  }
+  const std::vector<Ratio>& told = faster.empty() ? slower : faster;
+  const auto& [winner, loser] =
+      faster.empty() ? std::pair(contest.than, contest.of) : std::pair(contest.of, contest.than);
+  Prose text;
+  text.say(fmt::format("{}{} is ", contest.where, winner));
+  text.say(range_words(told), runs_of_all(told));
+  text.say(fmt::format(" as {} in {} kinds of work that both did", loser,
+                       part_words(told.size(), all.size())));
+  if (!faster.empty() && !slower.empty()) {
+    text.say("; in ").say(fmt::format("{}, {} is {}", slower.size(), loser, range_words(slower)),
+                          runs_of_all(slower));
+  }
+  say_count(text, with(all, Verdict::same), "equally fast");
+  say_count(text, with(all, Verdict::undecided), "undecided");
+  const auto doubtful =
+      std::ranges::count_if(told, [](const Ratio& ratio) { return !ratio.doubts.empty(); });
+  if (doubtful > 0) {
+    text.say(fmt::format("; {} of these factors {} doubts, which the comparisons name", doubtful,
+                         doubtful == 1 ? "has" : "have"));
+  }
   text.say(".");
   return text;
 }

@@ -30,7 +30,7 @@ std::string contest_reading(const ExhibitInput& input, const Runs& runs) {
     std::ranges::stable_sort(contests, std::greater{},
                              [](const Contest& contest) { return contest.ratios.size(); });
     for (const Contest& contest : contests) {
-      if (const Sentence sentence = contest_sentence(text, contest, true)) return sentence->text();
+      if (const Sentence sentence = brief_contest_sentence(text, contest)) return sentence->text();
     }
   }
   for (const Sentence& sentence : executor_differences(text)) {

@@ -34,7 +34,7 @@ Sentence contents_sentence(const SectionInput& input, const Runs& runs) {
   std::vector<std::string> names;
   for (const std::size_t machine : machines) names.push_back(input.data.machines()[machine].name);
   return Prose().say(fmt::format(
-      "This report rests on {} of {} on {}{}.", count_words(runs.size(), "run"),
+      "This report shows {} of {} on {}{}.", count_words(runs.size(), "run"),
       count_words(networks.size(), "network"), list_text(names),
       input.studies.empty() ? std::string()
                             : ", in " + count_words(input.studies.size(), "study", "studies")));
@@ -177,7 +177,7 @@ Figure lead_figure(const SectionInput& input, const TextInput& text,
     }
   }
   choose_y_axis(figure);
-  if (const auto sentence = contest_sentence(text, against_peers, true)) {
+  if (const auto sentence = brief_contest_sentence(text, against_peers)) {
     figure.reading = sentence->text();
   }
   figure.caption =
@@ -349,7 +349,7 @@ Section summary_section(const SectionInput& input, const std::vector<Section>& r
   const std::vector<Contest> devices = most_work(device_contests(text)),
                              peers = most_work(peer_contests(text));
   const auto first = [&](const std::vector<Contest>& contests) {
-    return contests.empty() ? std::nullopt : contest_sentence(text, contests.front(), true);
+    return contests.empty() ? std::nullopt : brief_contest_sentence(text, contests.front());
   };
   const auto add = [&](const std::vector<Sentence>& sentences) {
     if (const auto paragraph = paragraph_of(sentences)) section.blocks.emplace_back(*paragraph);
