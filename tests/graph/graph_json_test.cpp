@@ -125,7 +125,7 @@ TEST_F(GraphJson, RefusesWhatIsNoPartOfANetwork) {
 }
 
 // Every name that is read was written or is a value of its own, also through new versions.
-TEST(NetworkDocument, OfEveryModelIsClosed) {
+TEST(SlowNetworkDocument, OfEveryModelIsClosed) {
   for (const ModelInfo& model : all_models()) {
     const Json made = network_document(default_config(model.name), {.batch = 2});
     std::set<std::string> known;

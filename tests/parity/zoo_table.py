@@ -15,7 +15,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
 
@@ -41,8 +40,8 @@ Weights as a trained network might have them; one batch of images; dropout and s
 relative: of logits by their norm; of the loss; of gradients by each parameter's largest gradient, the worst parameter
 named. Inference in float32 is `native`'s, everything in float64 is the reference's, all against PyTorch in float64.
 
-| network | parameters | image | batch | inference f32 | inference f64 | loss | gradients | worst gradient | seconds |
-|---|--:|--:|--:|--:|--:|--:|--:|---|--:|
+| network | parameters | image | batch | inference f32 | inference f64 | loss | gradients | worst gradient |
+|---|--:|--:|--:|--:|--:|--:|--:|---|
 """
 
 
@@ -67,18 +66,16 @@ def run(tools, name, folder, image, batch, kind):
     tool = tools / "zoo_parity"
     entries = json.loads(subprocess.run([tool, "names", name], check=True, capture_output=True).stdout)[name]
     zoo_torch.write_weights(folder / "weights.f32", entries, zoo_torch.lively_state(name, image))
-    start = time.monotonic()
     subprocess.run([tool, name, str(image), str(batch), "1", folder, kind], check=True)
-    seconds = time.monotonic() - start
     manifest = json.loads((folder / "manifest.json").read_text())
-    return manifest, next(zoo.torch_run(manifest, folder, torch.float64, 1)), seconds
+    return manifest, next(zoo.torch_run(manifest, folder, torch.float64, 1))
 
 
 def compare_f64(tools, name, folder, image, batch):
-    manifest, exact, seconds = run(tools, name, folder, image, batch, "f64")
+    manifest, exact = run(tools, name, folder, image, batch, "f64")
     ours = next(zoo.our_steps(manifest, folder, "f64"))
     gradients = gradient_errors(ours["gradients"], exact["gradients"])
-    return {"image": image, "batch": batch, "seconds": round(seconds, 1),
+    return {"image": image, "batch": batch,
             "parameters": sum(int(np.prod(entry["shape"])) for entry in manifest["parameters"] if entry["trained"]),
             "inference f64": zoo.error_of(ours["logits"], exact["logits"]),
             "loss": abs(ours["loss"] - exact["loss"]) / abs(exact["loss"]), "gradients": max(gradients.values()),
@@ -86,7 +83,7 @@ def compare_f64(tools, name, folder, image, batch):
 
 
 def compare_f32(tools, name, folder, image, batch):
-    manifest, exact, _ = run(tools, name, folder, image, batch, INFERENCE)
+    manifest, exact = run(tools, name, folder, image, batch, INFERENCE)
     return {"inference f32": zoo.error_of(manifest["runs"][INFERENCE]["logits"], exact["logits"])}
 
 
@@ -116,7 +113,7 @@ def table(parts):
         cells = [f"{result[key]:.1e}" if key in result else "n/a" for key in LIMITS]
         cells = [cell + (" **above**" if key in failures(result) else "") for key, cell in zip(LIMITS, cells)]
         about = [f"{result[key]:,}" if key in result else "n/a" for key in ("parameters", "image", "batch")]
-        end = [f"`{result['worst gradient']}`", f"{result['seconds']:.0f}"] if "seconds" in result else ["n/a", "n/a"]
+        end = [f"`{result['worst gradient']}`" if "worst gradient" in result else "n/a"]
         text += "| " + " | ".join([name, *about, *cells, *end]) + " |\n"
     bad = sum(bool(failures(result)) for result in networks.values())
     left = [name for name in zoo_torch.cnn_names() if name not in networks]

@@ -75,7 +75,7 @@ struct Profile {
   TimeBreakdown breakdown;
   // Of it, what belongs to no step of the plan: with the steps it adds up to profiled_seconds.
   TimeBreakdown outside;
-  std::vector<StepCounters> counters;  // one for each step; empty: not asked for, or not to be had
+  std::vector<StepCounters> counters;  // one for each step; empty: not asked for, or not available
   std::vector<LiveBytes> memory;       // planned, one for each step
   std::vector<Reading> readings;       // telemetry during the iterations
   std::vector<Missing> missing;

@@ -22,7 +22,7 @@ struct Ratio {
   std::int64_t samples = 0;              // of the run that has fewer
   Verdict verdict = Verdict::undecided;  // of `of` against `than`
   bool side_by_side = false;             // they took turns in one call
-  bool floor_known = false;              // how much runs differ by themselves is in the interval
+  bool floor_known = false;              // run-to-run variation is in the interval
   std::string basis;                     // "iterations, turn by turn", "iterations", "epochs"
   std::string doubts;                    // "flagged: noisy neighbour"; empty: none
 };
@@ -35,8 +35,8 @@ inline constexpr const char* kRangeNote =
     "too few epochs or iterations for an interval: the range of what was measured";
 
 inline constexpr const char* kCallsNote =
-    "measured in different calls and never repeated: how much runs differ by themselves is not "
-    "known, and the interval does not hold it";
+    "measured in different calls and never repeated: run-to-run variation is not included in the "
+    "interval";
 
 // Whether times may be compared: the same work by the same kind of measurement.
 [[nodiscard]] bool comparable(const RunView& a, const RunView& b);

@@ -46,8 +46,7 @@ struct Heads {
 enum class Marks { all, speed, accuracy };
 // As mark(), but only what concerns speed or accuracy.
 void mark_as(const Data& data, Table& table, Cell& cell, const RunView& run, Marks marks);
-// Of a ratio of times of different calls: how much runs differ by themselves is not in its
-// interval.
+// A ratio of times of different calls: run-to-run variation is not included in its interval.
 void mark_calls(Table& table, Cell& cell);
 [[nodiscard]] Cell number_cell(Table& table, const std::optional<double>& value, double factor,
                                const RunView& run, const std::string& why);

@@ -154,16 +154,20 @@ Figure lead_figure(const SectionInput& input, const TextInput& text,
   Contest against_peers{"", "Ridgeline", "the fastest peer", {}};
   for (const Lead& lead : leads) {
     for (const auto& [place, best] : lead) {
+      Best shown = best;
       if (best.own != nullptr && best.peer != nullptr) {
         if (const auto ratio = input.data.ratios().of(*best.own, *best.peer)) {
           against_peers.ratios.push_back(*ratio);
+          // The sentence and the picture are of the same runs: those that took turns.
+          shown = {ratio->of, ratio->than};
         }
       }
-      for (const RunView* run : {best.own, best.peer}) {
+      for (const RunView* run : {shown.own, shown.peer}) {
         if (run == nullptr) continue;
         const std::string where = place_text(input.data, place);
-        Series& series = series_named(
-            figure, where + (run == best.own ? ", Ridgeline" : ", best peer"), SeriesStyle::points);
+        Series& series =
+            series_named(figure, where + (run == shown.own ? ", Ridgeline" : ", best peer"),
+                         SeriesStyle::points);
         series.group = where;
         series.points.push_back(
             {.x = category_of(figure.x, fmt::format("{}, batch {}", run->run.work.model,
