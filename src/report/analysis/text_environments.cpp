@@ -201,16 +201,16 @@ Sentence brief_contest_sentence(const TextInput& input, const Contest& contest) 
   text.say(fmt::format(" as {} in {} kinds of work that both did", loser,
                        part_words(told.size(), all.size())));
   if (!faster.empty() && !slower.empty()) {
-    text.say("; in ").say(fmt::format("{}, {} is {}", slower.size(), loser, range_words(slower)),
-                          runs_of_all(slower));
+    text.say("; ").say(fmt::format("{} is {} in {}", loser, range_words(slower), slower.size()),
+                       runs_of_all(slower));
   }
   say_count(text, with(all, Verdict::same), "equally fast");
   say_count(text, with(all, Verdict::undecided), "undecided");
   const auto doubtful =
       std::ranges::count_if(told, [](const Ratio& ratio) { return !ratio.doubts.empty(); });
   if (doubtful > 0) {
-    text.say(fmt::format("; {} of these factors {} doubts, which the comparisons name", doubtful,
-                         doubtful == 1 ? "has" : "have"));
+    text.say(fmt::format("; {} of these factors {} doubtful, the comparisons say why", doubtful,
+                         doubtful == 1 ? "is" : "are"));
   }
   text.say(".");
   return text;

@@ -49,14 +49,16 @@ Sentence hypotheses_sentence(const std::vector<Section>& rest) {
     untested += judgement.tested ? 0 : 1;
   });
   if (all == 0) return std::nullopt;
-  return Prose().say(fmt::format(
-      "Of {}, {} confirmed, {} not confirmed and {} undecided{}.",
-      count_words(all, "hypothesis", "hypotheses"),
-      confirmed == 0   ? "none is"
-      : confirmed == 1 ? "one is"
-                       : fmt::format("{} are", confirmed),
-      not_confirmed, all - confirmed - not_confirmed - untested,
-      untested == 0 ? std::string() : fmt::format("; {} could not be tested here", untested)));
+  std::vector<std::string> parts;
+  const auto count = [&](std::size_t number, const char* what) {
+    if (number > 0) parts.push_back(fmt::format("{} {}", number, what));
+  };
+  count(confirmed, "confirmed");
+  count(not_confirmed, "not confirmed");
+  count(all - confirmed - not_confirmed - untested, "undecided");
+  count(untested, "not testable here");
+  return Prose().say(
+      fmt::format("Of {}: {}.", count_words(all, "hypothesis", "hypotheses"), list_text(parts)));
 }
 
 Sentence left_out_sentence(const SectionInput& input) {
