@@ -126,7 +126,7 @@ std::string Context::executor(std::size_t row) const {
   std::vector<std::string> words;
   for (const Role role : {Role::device, Role::backend}) {
     for (const Column* column : table_.all(role)) {
-      if (column->has(row)) words.push_back(column->word(row));
+      if (column->has(row) && is_readable(column->word(row))) words.push_back(column->word(row));
     }
   }
   return joined(words, " ");

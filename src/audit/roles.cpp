@@ -86,7 +86,7 @@ const std::vector<TitleRule>& title_rules() {
   static const std::vector<TitleRule> rules = {
       {Role::none,
        {"schedule", "warmup epochs", "first epoch", "loss scale", "last batch", "full batch",
-        "target accuracy", "model hash"}},
+        "target accuracy", "notes", "note", "model hash"}},
       {Role::speedup, {"speedup", "speed up", "faster", "acceleration"}},
       {Role::readings, {"readings", "snapshots", "utilisation samples", "utilization samples"}},
       {Role::recorded_iterations,
@@ -145,7 +145,8 @@ const std::vector<TitleRule>& title_rules() {
       {Role::kind, {"kind", "mode", "run kind"}},
       {Role::phase, {"phase", "stage"}},
       {Role::model, {"model", "network", "architecture", "arch"}},
-      {Role::backend, {"backend", "framework", "implementation", "library", "configuration"}},
+      {Role::backend,
+       {"backend", "executor", "framework", "implementation", "library", "configuration"}},
       {Role::device,
        {"device", "gpu", "hardware", "accelerator", "card", "machine", "env", "environment",
         "platform", "processor"}},
@@ -199,7 +200,7 @@ Role time_role(const std::string& words) {
   return Role::time;
 }
 
-Role role_by_words(const std::string& words) {
+Role role_by_phrase(const std::string& words) {
   if (has_any(words, {"time", "latency", "duration", "runtime", "elapsed"}) &&
       !has_any(words, {"speedup", "speed up"})) {
     return time_role(words);
@@ -210,6 +211,15 @@ Role role_by_words(const std::string& words) {
     }
   }
   return Role::none;
+}
+
+// "max Acc@1" is not the accuracy of an epoch.
+Role role_by_words(const std::string& words) {
+  const Role role = role_by_phrase(words);
+  if (role != Role::accuracy) return role;
+  if (has_any(words, {"max", "maximum", "best", "highest"})) return Role::best_accuracy;
+  if (has_any(words, {"final", "last"})) return Role::final_accuracy;
+  return has_any(words, {"train", "training"}) ? Role::train_accuracy : role;
 }
 
 }  // namespace
@@ -263,6 +273,12 @@ Role role_of_title(const Title& title) {
                      words.empty()
                  ? Role::memory
                  : Role::none;
+    case Dimension::share: {
+      // A share of something else, "kernel share (%)", is none of ours.
+      const Role role = role_by_words(words);
+      return info_of(role).dimension == Dimension::share || role == Role::deviation ? role
+                                                                                    : Role::none;
+    }
     default:
       return role_by_words(words);
   }

@@ -47,8 +47,14 @@ bool is_precision_word(const std::string& word) {
       "fp32", "fp16", "bf16", "tf32", "fp64", "amp", "float32", "float16", "bfloat16"};
   return std::ranges::find(kNames, folded(word)) != kNames.end();
 }
-bool is_model_word(const std::string& word) { return !zoo_name(word).empty(); }
-bool is_device_word(const std::string& word) { return !device_kind(word).empty(); }
+// Names are short; a command line that holds one is none.
+constexpr std::size_t kLongestName = 40;
+bool is_model_word(const std::string& word) {
+  return word.size() <= kLongestName && !zoo_name(word).empty();
+}
+bool is_device_word(const std::string& word) {
+  return word.size() <= kLongestName && !device_kind(word).empty();
+}
 
 // What the cells alone tell, for columns whose titles tell nothing or too little.
 Role role_by_content(const RawColumn& column, Role by_title) {
@@ -141,6 +147,10 @@ void settle(const RawTable& raw, std::vector<Assignment>& assignments) {
   } else if (has_role(assignments, Role::epoch)) {
     demote(assignments, Role::time, Role::epoch_time, "beside the epoch");
   }
+  // A step taken apart: "runtime" is that of CUDA, not of the training.
+  if (has_role(assignments, Role::kernel_time)) {
+    demote(assignments, Role::total_time, Role::none, "");
+  }
   for (std::size_t i = 0; i < assignments.size(); ++i) {
     Assignment& one = assignments[i];
     if (one.role == Role::flops && one.why != "--map" &&
@@ -153,7 +163,8 @@ void settle(const RawTable& raw, std::vector<Assignment>& assignments) {
     const bool many = info.role == Role::none || info.role == Role::device ||
                       info.role == Role::condition || info.role == Role::memory ||
                       info.role == Role::utilisation || info.role == Role::operation ||
-                      info.role == Role::backend || info.role == Role::run;
+                      info.role == Role::backend || info.role == Role::run ||
+                      info.role == Role::time;
     if (!many) keep_one(raw, assignments, info.role);
   }
 }

@@ -195,6 +195,9 @@ TEST(AuditColumns, AreRecognisedByNameAndUnit) {
       {"forward_seconds", Role::none},
       {"first_epoch", Role::none},
       {"min (ms)", Role::none},
+      {"max Acc@1 (%)", Role::best_accuracy},
+      {"kernel share (%)", Role::none},
+      {"throughput notes", Role::none},
       {"seed", Role::seed},
       {"timestamp", Role::timestamp},
   };

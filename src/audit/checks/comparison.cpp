@@ -116,6 +116,30 @@ void judge_speedup(const Context& context, const Column& claims, std::size_t row
   }
 }
 
+// Two times of nothing in particular beside a ratio, "A (ms)" and "B (ms)": the ratio is theirs.
+// False: the line has no such times.
+bool judge_by_columns(const Context& context, const Column& claims, std::size_t row,
+                      Findings& findings) {
+  const std::vector<const Column*> times = context.table().all(Role::time);
+  if (times.size() < 2) return false;
+  std::string ratios;
+  for (const Column* a : times) {
+    for (const Column* b : times) {
+      if (a == b || !a->has(row) || !b->has(row) || !(b->value(row) > 0.0)) continue;
+      const double ratio = a->value(row) / b->value(row);
+      const double allowed = 0.03 + a->rounding(row) + b->rounding(row) + claims.rounding(row);
+      if (near(claims.value(row), ratio, allowed)) return true;
+      if (ratio >= 1.0) ratios += (ratios.empty() ? "" : ", ") + plain_number(ratio);
+    }
+  }
+  if (ratios.empty()) return true;
+  findings.push_back(found("speed-up", Severity::error, Confidence::certain,
+                           fmt::format("{}: a speed-up of {}, but the times of the line give {}",
+                                       context.label(row), plain_number(claims.value(row)), ratios),
+                           "", {row}));
+  return true;
+}
+
 // In a wide table the times stand in the same line as their ratio.
 bool judge_by_line(const Context& context, const Column& claims,
                    const std::vector<std::size_t>& rows, Findings& findings) {
@@ -223,7 +247,8 @@ void check_speedup(Context& context, Findings& findings) {
     if (claims->has(row) && claims->value(row) > 0.0) by_line[table.origins[row]].push_back(row);
   }
   for (const auto& [line, rows] : by_line) {
-    if (!judge_by_line(context, *claims, rows, findings)) {
+    if (!judge_by_columns(context, *claims, rows.front(), findings) &&
+        !judge_by_line(context, *claims, rows, findings)) {
       judge_speedup(context, *claims, rows.front(), findings);
     }
   }
