@@ -74,6 +74,9 @@ constexpr std::array kRoles = std::to_array<RoleInfo>({
     {Role::intensity, "intensity", Dimension::intensity, false, false, "FLOP per byte"},
     {Role::efficiency, "efficiency", Dimension::share, false, false, "share of the peak or roof"},
     {Role::speedup, "speedup", Dimension::ratio, false, false, "how many times as fast"},
+    {Role::speedup_low, "speedup-low", Dimension::ratio, false, false, "lower end of its interval"},
+    {Role::speedup_high, "speedup-high", Dimension::ratio, false, false,
+     "upper end of its interval"},
 });
 
 // The first rule with a phrase that the title holds decides.
@@ -87,6 +90,8 @@ const std::vector<TitleRule>& title_rules() {
       {Role::none,
        {"schedule", "warmup epochs", "first epoch", "loss scale", "last batch", "full batch",
         "target accuracy", "notes", "note", "model hash"}},
+      {Role::speedup_low, {"speedup low", "speed up low"}},
+      {Role::speedup_high, {"speedup high", "speed up high"}},
       {Role::speedup, {"speedup", "speed up", "faster", "acceleration"}},
       {Role::readings, {"readings", "snapshots", "utilisation samples", "utilization samples"}},
       {Role::recorded_iterations,

@@ -73,6 +73,8 @@ enum class Role {
   intensity,
   efficiency,
   speedup,
+  speedup_low,  // the ends of its interval
+  speedup_high,
 };
 
 struct RoleInfo {

@@ -165,6 +165,15 @@ TEST(AuditStudies, Backends) {
   EXPECT_TRUE(finds(accuracy, "final-accuracy")) << all_findings(accuracy);
 }
 
+TEST(AuditSpeedUp, IsTheRatioOfTheTimesBesideIt) {
+  const std::string head = "model,A (ms),B (ms),speed-up";
+  EXPECT_EQ(audit_of(head + "\nresnet18,10.12,30.36,3.0\n").count(Severity::error), 0U);
+  EXPECT_TRUE(finds(audit_of(head + "\nresnet18,10.12,30.36,5.0\n"), "speed-up", "give 3"));
+  const FileAudit interval =
+      audit_of(head + ",speed-up low,speed-up high\nresnet18,10.12,30.36,3.4,2.9,3.9\n");
+  EXPECT_FALSE(finds(interval, "speed-up")) << all_findings(interval);
+}
+
 TEST(AuditRequest, HardwareAndModelOfTheUserServeRowsThatNameNone) {
   const std::string text = "batch,step (ms)\n64,2.1\n64,2.0\n64,2.2\n";
   EXPECT_EQ(audit_of(text).count(Severity::error), 0U);
