@@ -1,7 +1,7 @@
 #include "audit/document.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <cctype>
 
 #include "base/text.h"
 #include "build_info.h"
@@ -19,7 +19,7 @@ report::Table findings_table(const FileAudit& file, std::size_t number) {
                       .columns = {{.title = "severity"},
                                   {.title = "check"},
                                   {.title = "finding"},
-                                  {.title = "likely cause"},
+                                  {.title = "cause or remedy"},
                                   {.title = "rows"},
                                   {.title = "confidence"}},
                       .rows = {},
@@ -67,6 +67,11 @@ report::Table checks_table() {
   return table;
 }
 
+std::string sentence(std::string text) {
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text + '.';
+}
+
 report::Paragraph paragraph(std::string text) {
   return {.pieces = {{.text = std::move(text), .runs = {}, .strong = false}}};
 }
@@ -83,7 +88,7 @@ report::Section file_section(const FileAudit& file, std::size_t number) {
   for (const FileFinding& one : file.findings) {
     if (one.finding.severity == Severity::note) continue;
     std::string text = one.finding.evidence;
-    if (!one.finding.cause.empty()) text += ". Likely cause: " + one.finding.cause;
+    if (!one.finding.cause.empty()) text += ". " + sentence(one.finding.cause);
     section.blocks.push_back(
         report::Notice{.severity = std::string(name_of(one.finding.severity)),
                        .name = one.finding.check,
