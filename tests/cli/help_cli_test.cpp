@@ -24,8 +24,8 @@ const std::vector<std::string> kCommands = {
     "compare",       "verify",     "describe",   "models",       "backends",     "data",
     "data list",     "data get",   "data check", "data pack",    "env",          "roofline",
     "store",         "store list", "store show", "store import", "store export", "store delete",
-    "store columns", "study",      "study list", "study show",   "report",       "help",
-    "version",       "completion"};
+    "store columns", "study",      "study list", "study show",   "report",       "audit",
+    "help",          "version",    "completion"};
 
 class SlowHelpCli : public testing::ProgramTest {
  protected:

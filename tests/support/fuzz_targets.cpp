@@ -6,6 +6,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "audit/read/read.h"
 #include "base/error.h"
 #include "data/csv.h"
 #include "data/idx.h"
@@ -49,6 +50,7 @@ class MemoryFile {
 
 void read_images(const std::filesystem::path& path) { (void)read_idx(path, 3); }
 void read_tensor(const std::filesystem::path& path) { (void)read_npy(path); }
+void read_results(const std::filesystem::path& path) { (void)audit::read_table(path); }
 void read_digits(const std::filesystem::path& path) { (void)read_csv(path, 10); }
 
 // Looks at all that was read, so that a view beyond the file is found out.
@@ -142,6 +144,13 @@ std::vector<Bytes> npy_seeds() {
   return {file('\1', "<f4", 24), file('\2', "<f8", 48), file('\1', "|u1", 6)};
 }
 
+std::vector<Bytes> results_seeds() {
+  return {bytes_of("# a\nmodel;time (ms)\n\"a \"\"b\";12,5\r\nresnet18;\"1\"\n"),
+          bytes_of("{\"model\":\"a\",\"t\":1}\n{\"u\":{\"v\":2.5}}\n"),
+          bytes_of("[{\"model\":\"a\",\"img/s\":650},{\"img/s\":\"1,107\"}]"),
+          bytes_of("{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"kernel\",\"ts\":1,\"dur\":2}]}")};
+}
+
 std::vector<Bytes> csv_seeds() {
   return {bytes_of(csv_text(4, {1, 2, 9})), bytes_of(csv_text(2, {0, 3}, false)),
           gzip(bytes_of(csv_text(4, {1, 2, 9})))};
@@ -219,9 +228,10 @@ std::vector<Bytes> onnx_seeds() {
 
 // gzip reaches 1032 to 1, and buffers grow by doubling; archives may inflate 64 to 1.
 // A JPEG byte may stand for 512 pixels of three or four numbers, at several stages.
-constexpr std::array<FuzzTarget, 11> kTargets = {{
+constexpr std::array<FuzzTarget, 12> kTargets = {{
     {"idx", read_images, idx_seeds, 4000},
     {"csv", read_digits, csv_seeds, 4000},
+    {"results", read_results, results_seeds, 1000},
     {"npy", read_tensor, npy_seeds, 4000},
     {"safetensors", read_weights, safetensors_seeds, 200},
     {"pickle", read_bare_pickle, pickle_seeds, 1000},
