@@ -3,7 +3,8 @@ usage: zoo_table.py FOLDER_OF_TOOLS [--models A,B] [--parts f64,f32] [--results 
 
 For each network, from weights as a trained one might have them, on the smallest images that it takes:
   inference  logits in evaluation mode: native in float32 within 1e-4 and the reference in float64 within 1e-10 of
-             PyTorch in float64, as |x - exact| / |exact|.
+             PyTorch in float64, as |x - exact| / |exact|. Where rounding alone costs more, as in some deep networks
+             with these weights, native may be as far off as PyTorch in float32, times 3.
   training   one step in float64 on the reference, dropout and stochastic depth at 0, against PyTorch in float64: the loss
              within 1e-8, and every parameter's gradient within 1e-8 of that parameter's largest gradient.
 A bias in front of a batch norm has a gradient that is zero in truth; so a bias is judged by at least a millionth of the
@@ -29,6 +30,7 @@ LARGER = {"alexnet": 63, "inception_v3": 299}
 BATCH = 4
 SMALLER_BATCH = {"inception_v3": 2, "regnet_y_128gf": 2}
 LIMITS = {"inference f32": 1e-4, "inference f64": 1e-10, "loss": 1e-8, "gradients": 1e-8}
+COLUMNS = ("inference f32", "PyTorch f32", "inference f64", "loss", "gradients")
 ZERO_BIAS = 1e-6
 INFERENCE = "native:fp32:0"  # no training step
 HEAD = """# The zoo beside torchvision
@@ -39,9 +41,10 @@ Limits: {limits}.
 Weights as a trained network might have them; one batch of images; dropout and stochastic depth at 0. Errors are
 relative: of logits by their norm; of the loss; of gradients by each parameter's largest gradient, the worst parameter
 named. Inference in float32 is `native`'s, everything in float64 is the reference's, all against PyTorch in float64.
+PyTorch's own error in float32 stands beside ours: where it is larger than the limit, three times that is the limit.
 
-| network | parameters | image | batch | inference f32 | inference f64 | loss | gradients | worst gradient |
-|---|--:|--:|--:|--:|--:|--:|--:|---|
+| network | parameters | image | batch | inference f32 | PyTorch f32 | inference f64 | loss | gradients | worst gradient |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|---|
 """
 
 
@@ -84,7 +87,9 @@ def compare_f64(tools, name, folder, image, batch):
 
 def compare_f32(tools, name, folder, image, batch):
     manifest, exact = run(tools, name, folder, image, batch, INFERENCE)
-    return {"inference f32": zoo.error_of(manifest["runs"][INFERENCE]["logits"], exact["logits"])}
+    single = next(zoo.torch_run(manifest, folder, torch.float32, 1))
+    return {"inference f32": zoo.error_of(manifest["runs"][INFERENCE]["logits"], exact["logits"]),
+            "PyTorch f32": zoo.error_of(single["logits"], exact["logits"])}
 
 
 PARTS = {"f64": compare_f64, "f32": compare_f32}
@@ -97,7 +102,9 @@ def compare(tools, name, part):
 
 
 def failures(result):
-    return [key for key, limit in LIMITS.items() if key in result and not result[key] <= limit]
+    limits = dict(LIMITS)
+    limits["inference f32"] = max(limits["inference f32"], 3 * result.get("PyTorch f32", 0.0))
+    return [key for key, limit in limits.items() if key in result and not result[key] <= limit]
 
 
 def table(parts):
@@ -110,8 +117,8 @@ def table(parts):
     text = HEAD.format(versions=versions, limits=limits)
     for name in sorted(networks):
         result = networks[name]
-        cells = [f"{result[key]:.1e}" if key in result else "n/a" for key in LIMITS]
-        cells = [cell + (" **above**" if key in failures(result) else "") for key, cell in zip(LIMITS, cells)]
+        cells = [f"{result[key]:.1e}" if key in result else "n/a" for key in COLUMNS]
+        cells = [cell + (" **above**" if key in failures(result) else "") for key, cell in zip(COLUMNS, cells)]
         about = [f"{result[key]:,}" if key in result else "n/a" for key in ("parameters", "image", "batch")]
         end = [f"`{result['worst gradient']}`" if "worst gradient" in result else "n/a"]
         text += "| " + " | ".join([name, *about, *cells, *end]) + " |\n"
