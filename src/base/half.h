@@ -70,4 +70,15 @@ template <typename T>
   }
 }
 
+// narrowed<BFloat16> and widened from and to a float, in a few instructions.
+[[nodiscard]] inline BFloat16 bf16_of(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (std::isnan(value)) return {0x7FC0};
+  return {static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)};
+}
+[[nodiscard]] inline float float_of(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+[[nodiscard]] inline float float_of(float value) { return value; }
+
 }  // namespace ridgeline

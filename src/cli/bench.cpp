@@ -106,8 +106,10 @@ void add_bench(Parser& program, Action& action) {
       ->values(executors);
   command->add_option("--device LIST", axes.devices,
                       "cpu, or cuda:0 for the first GPU [default: the backend's]");
-  command->add_option("--precision LIST", axes.precisions,
-                      "Number formats: fp32, tf32, bf16 or fp16; the CPU supports fp32 only");
+  command->add_option(
+      "--precision LIST", axes.precisions,
+      "Number formats: fp32, tf32, bf16 or fp16; the CPU supports fp32 and, with AMX or "
+      "AVX512-BF16, bf16");
   command->heading(kTrainingHeading);
   command->add_option("--batch LIST", axes.batches,
                       "Samples per step; 'full' takes the whole dataset as one batch");

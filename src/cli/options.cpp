@@ -55,7 +55,8 @@ void add_device_options(Parser& command, RunOptions& options) {
       ->values({"cpu", "cuda:0"});
   command
       .add_option("--precision NAME", options.precision,
-                  "Number format: fp32, tf32, bf16 or fp16; the CPU supports fp32 only")
+                  "Number format: fp32, tf32, bf16 or fp16; the CPU supports fp32 and, with AMX or "
+                  "AVX512-BF16, bf16")
       ->values({"fp32", "tf32", "bf16", "fp16"});
 }
 

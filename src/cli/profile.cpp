@@ -101,8 +101,10 @@ void add_profile(Parser& program, Action& action) {
                      "auto on cuda]");
   command->add_option("--device NAME", axes.devices,
                       "cpu, or cuda:0 for the first GPU [default: the backend's]");
-  command->add_option("--precision NAME", axes.precisions,
-                      "Number format: fp32, tf32, bf16 or fp16; the CPU supports fp32 only");
+  command->add_option(
+      "--precision NAME", axes.precisions,
+      "Number format: fp32, tf32, bf16 or fp16; the CPU supports fp32 and, with AMX or "
+      "AVX512-BF16, bf16");
   command->heading(kTrainingHeading);
   command->add_option("--batch N", axes.batches, "Samples per step");
   command->heading(kDataHeading);

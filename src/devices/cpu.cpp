@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/bf16_unit.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "devices/device.h"
@@ -30,7 +31,8 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::string description() const override { return processor_name(); }
   [[nodiscard]] std::string refuse(Precision precision) const override {
     if (precision == Precision::fp32) return {};
-    return "the kernels of the cpu compute in fp32 only";
+    if (precision == Precision::bf16) return refuse_bf16();
+    return "the kernels of the cpu compute in fp32 and bf16 only";
   }
   [[nodiscard]] std::size_t available_memory() const override { return free_host_memory(); }
 

@@ -24,9 +24,9 @@ namespace ridgeline {
 // What a step must move at the least: its boundary, without pixels that a strided convolution jumps
 // over.
 [[nodiscard]] std::int64_t bytes_read_by(const Plan& plan, const Step& step);
-// The unit whose rate bounds a step: on the CPU "fp32" or "fp64"; on CUDA "tensor bf16", "tensor
-// fp16" or "tensor tf32" for products on tensor cores, "fp32" or "fp64" for all else. Depthwise
-// convolutions have no matrix products and count as plain arithmetic.
+// The unit whose rate bounds a step: on the CPU "fp32", "fp64", "amx bf16" or "avx512 bf16"; on
+// CUDA "tensor bf16", "tensor fp16" or "tensor tf32" for products on tensor cores, "fp32" or "fp64"
+// for all else. Depthwise convolutions have no matrix products and count as plain arithmetic.
 [[nodiscard]] std::string unit_of(const Plan& plan, const Step& step, const Device& device);
 
 // REQUIRES: one time for each step of the plan.

@@ -268,7 +268,7 @@ struct Fields<StepTime> {
       Field{"bytes_written", &R::bytes_written, "B", "At the step's boundary"},
       Field{"working_set_bytes", &R::working_set_bytes, "B",
             "Buffers and workspace that it touches"},
-      Field{"unit", &R::unit, "", "Its compute roof: `fp32`, `tensor bf16`"},
+      Field{"unit", &R::unit, "", "Its compute roof: `fp32`, `tensor bf16`, `amx bf16`"},
       Field{"flop_factor", &R::flop_factor, "", "Below 1: an algorithm of fewer operations"},
       Field{"counted_bytes", &R::counted_bytes, "B", "By hardware counters"},
       Field{"covers", &R::covers, "", "Every op in it: phase, kind, layer; joined by `; `"}};

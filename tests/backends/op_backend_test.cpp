@@ -9,6 +9,7 @@
 #include <set>
 
 #include "backends/registry.h"
+#include "base/bf16_unit.h"
 #include "devices/device.h"
 #include "support/case_names.h"
 #include "support/op_runner.h"
@@ -27,15 +28,20 @@ struct Param {
   const Backend* backend;
   const OpCase* op_case;
   Precision precision = Precision::fp32;
+  Bf16Unit unit = Bf16Unit::amx;  // the best that may be used
 };
 
-// The CPU computes in fp32 alone; a GPU in all precisions.
+// The CPU computes in fp32 and, on each of its units, in bf16; a GPU in all precisions.
 std::vector<Param> params(std::string_view device) {
   std::vector<Param> list;
   for (const Backend* backend : all_backends()) {
     if (backend->device != device) continue;
     for (const OpCase& op_case : op_cases()) {
       list.push_back({backend, &op_case});
+      if (backend == &native_backend) {
+        list.push_back({backend, &op_case, Precision::bf16, Bf16Unit::amx});
+        list.push_back({backend, &op_case, Precision::bf16, Bf16Unit::avx512});
+      }
       if (device == "cpu") continue;
       for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
         list.push_back({backend, &op_case, precision});
@@ -47,17 +53,24 @@ std::vector<Param> params(std::string_view device) {
 
 std::string name_of_param(const Param& param) {
   std::string name = test_name(std::string(param.backend->name) + "_" + param.op_case->name);
-  if (param.backend->device != "cpu") name += "_" + std::string(name_of(param.precision));
+  const bool cpu = param.backend->device == "cpu";
+  if (!cpu) name += "_" + std::string(name_of(param.precision));
+  if (cpu && param.precision == Precision::bf16)
+    name += "_" + test_name(std::string(name_of(param.unit)));
   return name;
 }
 
 // GoogleTest prints a parameter with every failure.
 void PrintTo(const Param& param, std::ostream* out) { *out << name_of_param(param); }
 
-class OpBackend : public ::testing::TestWithParam<Param> {};
+class OpBackend : public ::testing::TestWithParam<Param> {
+ protected:
+  void SetUp() override { limit_bf16_unit(GetParam().unit); }
+  void TearDown() override { limit_bf16_unit(Bf16Unit::amx); }
+};
 
 TEST_P(OpBackend, MatchesReference) {
-  const auto& [backend, given, precision] = GetParam();
+  const auto& [backend, given, precision, unit] = GetParam();
   const std::string unavailable = backend->unavailable();
   if (!unavailable.empty()) GTEST_SKIP() << unavailable;
   std::optional<OpCase> narrow;
@@ -65,6 +78,9 @@ TEST_P(OpBackend, MatchesReference) {
   if (precision != Precision::fp32) {
     const std::string refusal = make_device(std::string(backend->device))->refuse(precision);
     if (!refusal.empty()) GTEST_SKIP() << refusal;
+    if (backend->device == "cpu" && bf16_unit() != unit) {
+      GTEST_SKIP() << "this processor has no " << name_of(unit);
+    }
     narrow = in_precision(*given, precision);
     if (!narrow) GTEST_SKIP() << "its answer hangs on roundings";
     op_case = &*narrow;

@@ -147,7 +147,7 @@ constexpr BadInput kTraining[] = {
      "--target-accuracy 0: must be between 0 and 1, or between 0%"},
     {"train mlp --target-accuracy nan", 2, "--target-accuracy 'nan': is not a number"},
     {"train mlp --target-accuracy high", 2, "--target-accuracy 'high': is not a number"},
-    {"train mlp --precision bf16", 2, "fp32 only"},
+    {"train mlp --precision fp16", 2, "fp32 and bf16 only"},
     {"train mlp --precision fp8", 2,
      "--precision: unknown value 'fp8'; did you mean 'fp32'? Known:"},
     {"train mlp --loss-scale 8", 2, "--loss-scale belongs to --precision fp16"},

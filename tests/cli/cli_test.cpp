@@ -122,7 +122,7 @@ TEST_F(Cli, ValuesOutOfRangeAreRefused) {
   expect_refused("train mlp --batch 0", {"--batch 0"});
   expect_refused("train mlp --batch many", {"--batch", "many"});
   expect_refused("bench mlp --data " + folder_.string() + "/none", {"none"});
-  expect_refused("train mlp --precision bf16", {"--precision bf16", "fp32 only"});
+  expect_refused("train mlp --precision fp16", {"--precision fp16", "fp32 and bf16 only"});
   expect_refused("train mlp --loss-scale 8", {"--loss-scale", "fp16"});
   expect_refused("train mlp --lr -0.1", {"--lr -0.1"});
   expect_refused("train mlp --weight-decay -1", {"--weight-decay -1"});
@@ -136,7 +136,7 @@ TEST_F(Cli, ValuesOutOfRangeAreRefused) {
   expect_refused(kQuick + "--normalize 1,2,3", {"--normalize"});
   expect_refused(kQuick + "--normalize 0.5,0", {"deviation must be above 0"});
   expect_refused("train mlp --target-accuracy 101%", {"--target-accuracy 101%"});
-  expect_refused("train mlp --precision bf16", {"fp32 only"});
+  expect_refused("train mlp --precision tf32", {"fp32 and bf16 only"});
   expect_refused("train mlp --set hidden", {"NAME=VALUE"});
   expect_refused("train mlp --set hidden=0 --data synthetic:1x8x8:4:64", {"hidden"});
   expect_refused("bench mlp --image 28by28", {"--image '28by28'"});
@@ -407,7 +407,7 @@ TEST_F(Cli, DescribeRefusesBadUse) {
   expect_refused("describe mlp --batch 1,x", {"--batch '1,x'", "such as 1,32,256"});
   expect_refused("describe mlp --batch 0", {"--batch '0'"});
   expect_refused("describe mlp --memory lots", {"--memory 'lots'", "8GiB"});
-  expect_refused("describe mlp --precision bf16", {"fp32 only"});
+  expect_refused("describe mlp --precision fp16", {"fp32 and bf16 only"});
   expect_refused("describe mlp --draw-view pretty", {"--draw-view", "network, step"});
   expect_refused("describe mlp --draw missing/folder/x.svg", {"cannot be written"});
   expect_refused("describe mlp --graph missing/folder/x.json", {"cannot be written"});

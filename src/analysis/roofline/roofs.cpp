@@ -16,11 +16,6 @@ constexpr const char* kMemory = "memory";
 // is the spread of the two measurements.
 constexpr double kNearlyAll = 0.9;
 
-// The unit that a ceiling of computing is the roof of.
-std::string unit_of(const Ceiling& ceiling) {
-  return ceiling.path == "tensor" ? "tensor " + ceiling.subject : ceiling.subject;
-}
-
 struct Best {
   double rate = 0.0;
   std::string path;
@@ -90,9 +85,23 @@ std::string scope_text(const std::string& device, bool scaled, int threads) {
 
 }  // namespace
 
+std::string unit_of(const Ceiling& ceiling) {
+  const bool own =
+      ceiling.path == "tensor" || (ceiling.device == "cpu" && ceiling.subject == "bf16");
+  return own ? ceiling.path + " " + ceiling.subject : ceiling.subject;
+}
+
 const ComputeRoof* Roofs::find_compute(const std::string& unit) const {
   for (const ComputeRoof& roof : compute) {
     if (roof.unit == unit) return &roof;
+  }
+  return nullptr;
+}
+
+const ComputeRoof* Roofs::find_precision(const std::string& precision) const {
+  if (precision == "fp32") return find_compute(precision);
+  for (const ComputeRoof& roof : compute) {
+    if (roof.unit.ends_with(" " + precision)) return &roof;
   }
   return nullptr;
 }

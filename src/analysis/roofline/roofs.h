@@ -13,7 +13,7 @@
 namespace ridgeline {
 
 struct ComputeRoof {
-  std::string unit;  // as in StepTime: "fp32", "tensor bf16"
+  std::string unit;  // as in StepTime: "fp32", "tensor bf16", "amx bf16"
   std::string path;  // the fastest: "avx512", "tensor"
   double flops_per_second = 0.0;
 };
@@ -37,9 +37,14 @@ struct Roofs {
 
   [[nodiscard]] bool empty() const { return compute.empty() || memory.empty(); }
   [[nodiscard]] const ComputeRoof* find_compute(const std::string& unit) const;
+  // The fastest of the units that matrix products in a precision may use.
+  [[nodiscard]] const ComputeRoof* find_precision(const std::string& precision) const;
   // The fastest level that could hold so many bytes. REQUIRES: there are levels.
   [[nodiscard]] const MemoryRoof& level_for(std::int64_t working_set_bytes) const;
 };
+
+// The unit that a ceiling of computing is the roof of.
+[[nodiscard]] std::string unit_of(const Ceiling& ceiling);
 
 // The roofs of a device for runs with so many threads (0: all of it). Of the repeats of a ceiling
 // the best counts, of its paths the fastest: a roof is what can be reached at all. With fewer

@@ -38,64 +38,73 @@ namespace {
 
 using FloatTag = hn::ScalableTag<float>;
 
-template <bool kAdd, class Activation, class Lanes>
+template <typename T, bool kAdd, class Activation, class Lanes>
 HWY_INLINE hn::Vec<FloatTag> gradient_at(const GradientTask& task, Activation activation,
                                          Lanes lanes, std::int64_t row, std::int64_t i) {
-  auto diff = lanes.load(task.diff_dst.data + row * task.diff_dst.stride + i);
+  auto diff = lanes.load(task.diff_dst.row<const T>(row) + i);
   if constexpr (kAdd) {
-    diff = hn::Add(diff, lanes.load(task.other.data + row * task.other.stride + i));
+    diff = hn::Add(diff, lanes.load(task.other.row<const T>(row) + i));
   }
-  const auto kept = lanes.load(task.kept.data + row * task.kept.stride + i);
+  const auto kept = lanes.load(task.kept.row<const T>(row) + i);
   const auto result = activation.backward(FloatTag(), diff, kept);
-  lanes.store(result, task.diff_src.data + row * task.diff_src.stride + i);
+  lanes.store(result, task.diff_src.row<T>(row) + i);
   return result;
 }
 
-template <bool kAdd, class Activation>
+template <typename T, bool kAdd, class Activation>
 HWY_INLINE void gradient_rows(const GradientTask& task, Range range, Activation activation) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
     for_lanes(FloatTag(), task.space.width_of(row), [&](auto lanes, std::int64_t i) HWY_ATTR {
-      gradient_at<kAdd>(task, activation, lanes, row, i);
+      gradient_at<T, kAdd>(task, activation, lanes, row, i);
     });
   }
 }
 
-template <bool kAdd, class Activation>
+template <typename T, bool kAdd, class Activation>
 HWY_INLINE void gradient_sums(const GradientTask& task, Range range, double* sums,
                               Activation activation) {
   reduce_rows<1>(FloatTag(), task.space, range, sums,
                  [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
-                   sum[0] = hn::Add(sum[0], gradient_at<kAdd>(task, activation, lanes, row, i));
+                   sum[0] = hn::Add(sum[0], gradient_at<T, kAdd>(task, activation, lanes, row, i));
                  });
 }
 
 void activation_gradient_rows(const GradientTask& task, Range range) {
-  const ActivationAttributes& a = task.activation;
-  if (task.other.data != nullptr) {
-    with_common_activation(
-        &a, [&](auto activation) HWY_ATTR { gradient_rows<true>(task, range, activation); });
-  } else {
-    with_activation(a.kind, static_cast<float>(a.slope), [&](auto activation) HWY_ATTR {
-      gradient_rows<false>(task, range, activation);
-    });
-  }
-}
-
-void activation_gradient_sums(const GradientTask& task, Range range, double* sums) {
-  with_common_activation(&task.activation, [&](auto activation) HWY_ATTR {
+  with_element(task.space.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    const ActivationAttributes& a = task.activation;
     if (task.other.data != nullptr) {
-      gradient_sums<true>(task, range, sums, activation);
+      with_common_activation(
+          &a, [&](auto activation) HWY_ATTR { gradient_rows<T, true>(task, range, activation); });
     } else {
-      gradient_sums<false>(task, range, sums, activation);
+      with_activation(a.kind, static_cast<float>(a.slope), [&](auto activation) HWY_ATTR {
+        gradient_rows<T, false>(task, range, activation);
+      });
     }
   });
 }
 
+void activation_gradient_sums(const GradientTask& task, Range range, double* sums) {
+  with_element(task.space.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    with_common_activation(&task.activation, [&](auto activation) HWY_ATTR {
+      if (task.other.data != nullptr) {
+        gradient_sums<T, true>(task, range, sums, activation);
+      } else {
+        gradient_sums<T, false>(task, range, sums, activation);
+      }
+    });
+  });
+}
+
 void plain_sums(const RowSpace& space, RowOperand diff_dst, Range range, double* sums) {
-  reduce_rows<1>(FloatTag(), space, range, sums,
-                 [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
-                   sum[0] = hn::Add(sum[0], lanes.load(diff_dst.data + row * diff_dst.stride + i));
-                 });
+  with_element(space.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    reduce_rows<1>(FloatTag(), space, range, sums,
+                   [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
+                     sum[0] = hn::Add(sum[0], lanes.load(diff_dst.row<const T>(row) + i));
+                   });
+  });
 }
 
 }  // namespace
@@ -226,14 +235,14 @@ std::unique_ptr<Kernel> make_bias_backward(const Problem& problem, std::span<con
 std::string check_channels(const Problem& problem) {
   const int rank = problem.input(0).shape.rank();
   if (rank != 2 && rank != 4) return "sums per channel are taken over rank 2 and 4";
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 constexpr KernelRow kRows[] = {
     {"add_act_backward_bias", patterns::add_act_backward_bias, check_channels, make_gradient},
     {"act_backward_bias", patterns::act_backward_bias, check_channels, make_gradient},
-    {"add_act_backward", patterns::add_act_backward, refuse_other_than_f32, make_gradient},
-    {"activation_backward", match_one<OpKind::activation_backward>, refuse_other_than_f32,
+    {"add_act_backward", patterns::add_act_backward, refuse_other_than_floats, make_gradient},
+    {"activation_backward", match_one<OpKind::activation_backward>, refuse_other_than_floats,
      make_gradient},
     {"bias_backward", match_one<OpKind::bias_backward>, check_channels, make_bias_backward},
 };

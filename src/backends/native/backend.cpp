@@ -8,6 +8,7 @@
 #include "backends/native/reorder.h"
 #include "backends/native/rows.h"
 #include "backends/registry.h"
+#include "base/bf16_unit.h"
 #include "base/simd_targets.h"
 #include "build_info.h"
 // After targets.h, which says what is compiled.
@@ -19,12 +20,14 @@ namespace {
 
 std::string never_unavailable() { return {}; }
 
-// "ridgeline 0.1.0 avx3"
+// "ridgeline 0.1.0 avx3 amx": what kernels are compiled for, and the unit for bf16
 std::string version() {
   // Better instruction sets have lower bits.
   const std::int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
   std::string target = hwy::TargetName(usable & -usable);
   for (char& c : target) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (bf16_unit() == Bf16Unit::amx) target += " amx";
+  if (bf16_unit() == Bf16Unit::avx512) target += " bf16";
   return fmt::format("ridgeline {} {}", build_info::version, target);
 }
 
@@ -45,6 +48,7 @@ std::vector<KernelRow> join_rows() {
                                                 scale_rows(),
                                                 multiply_backward_rows(),
                                                 dropout_rows(),
+                                                cast_rows(),
                                                 shuffle_rows(),
                                                 concat_rows(),
                                                 pad_rows(),

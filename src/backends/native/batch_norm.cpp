@@ -45,22 +45,25 @@ using FloatTag = hn::ScalableTag<float>;
 // Sums of src - origin and of its square.
 void statistics_sums(const RowSpace& space, RowOperand src, const float* origin, Range range,
                      double* sums) {
-  reduce_rows<2>(FloatTag(), space, range, sums,
-                 [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
-                   const auto x =
-                       hn::Sub(lanes.load(src.data + row * src.stride + i), lanes.load(origin + i));
-                   sum[0] = hn::Add(sum[0], x);
-                   sum[1] = hn::MulAdd(x, x, sum[1]);
-                 });
+  with_element(space.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    reduce_rows<2>(FloatTag(), space, range, sums,
+                   [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
+                     const auto x =
+                         hn::Sub(lanes.load(src.row<const T>(row) + i), lanes.load(origin + i));
+                     sum[0] = hn::Add(sum[0], x);
+                     sum[1] = hn::MulAdd(x, x, sum[1]);
+                   });
+  });
 }
 
-template <bool kAdd, class Activation>
+template <typename T, bool kAdd, class Activation>
 HWY_INLINE void apply_to_rows(const ApplyTask& task, Range range, Activation activation) {
   const FloatTag d;
   for (std::int64_t row = range.begin; row < range.end; ++row) {
-    const float* src = task.src.data + row * task.src.stride;
-    const float* other = task.other.data + row * task.other.stride;
-    float* dst = task.dst.data + row * task.dst.stride;
+    const T* src = task.src.row<const T>(row);
+    const T* other = task.other.row<const T>(row);
+    T* dst = task.dst.row<T>(row);
     for_lanes(d, task.space.width_of(row), [&](auto lanes, std::int64_t i) HWY_ATTR {
       const auto centred = hn::Sub(lanes.load(src + i), lanes.load(task.mean + i));
       auto x = hn::MulAdd(centred, lanes.load(task.factor + i), lanes.load(task.shift + i));
@@ -71,12 +74,15 @@ HWY_INLINE void apply_to_rows(const ApplyTask& task, Range range, Activation act
 }
 
 void apply_rows(const ApplyTask& task, Range range) {
-  with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
-    if (task.other.data != nullptr) {
-      apply_to_rows<true>(task, range, activation);
-    } else {
-      apply_to_rows<false>(task, range, activation);
-    }
+  with_element(task.space.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
+      if (task.other.data != nullptr) {
+        apply_to_rows<T, true>(task, range, activation);
+      } else {
+        apply_to_rows<T, false>(task, range, activation);
+      }
+    });
   });
 }
 
@@ -94,15 +100,16 @@ HWY_EXPORT(apply_rows);
 
 // About the middle of each channel, from a few rows all over src. Sums taken around it lose no
 // digits however far the values lie from zero.
+template <typename T>
 void estimate_means(const Tensor& src, float* means) {
   constexpr std::int64_t kSamples = 32;
   const RowView view = rows_of(src);
-  const auto* data = reinterpret_cast<const float*>(view.data);
+  const auto* data = reinterpret_cast<const T*>(view.data);
   const std::int64_t samples = std::min(kSamples, view.rows);
   std::fill_n(means, view.width, 0.0F);
   for (std::int64_t s = 0; s < samples; ++s) {
-    const float* row = data + s * view.rows / samples * view.stride;
-    for (std::int64_t c = 0; c < view.width; ++c) means[c] += row[c];
+    const T* row = data + s * view.rows / samples * view.stride;
+    for (std::int64_t c = 0; c < view.width; ++c) means[c] += float_of(row[c]);
   }
   for (std::int64_t c = 0; c < view.width; ++c) means[c] /= static_cast<float>(samples);
 }
@@ -120,7 +127,11 @@ class Statistics final : public Kernel {
     const RowSpace space = channel_space({&src});
     const Scratch scratch = carve(args.workspace, space.width);
     const PartialSums& sums = scratch.sums;
-    estimate_means(src, scratch.origin);
+    if (src.spec.dtype == DType::bf16) {
+      estimate_means<BFloat16>(src, scratch.origin);
+    } else {
+      estimate_means<float>(src, scratch.origin);
+    }
     repeat_channels({scratch.origin, static_cast<std::size_t>(channels_)}, space.width,
                     scratch.origins);
     for_each_part(parts_, space.rows, [&](int part, Range range) {
@@ -242,7 +253,7 @@ class Apply final : public Kernel {
 std::string check_source(const Problem& problem) {
   const int rank = problem.graph->value(problem.node().inputs[0]).spec.shape.rank();
   if (rank != 2 && rank != 4) return "the batch norm kernels work on rank 2 and 4";
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 std::unique_ptr<Kernel> make_statistics(const Problem& problem, std::span<const Layout>) {
@@ -273,7 +284,7 @@ constexpr KernelRow kRows[] = {
     {"bn_apply_add", patterns::bn_apply_add, check_source, make_apply},
     {"bn_apply_act", patterns::bn_apply_act, check_source, make_apply},
     {"bn_statistics", match_one<OpKind::bn_statistics>, check_source, make_statistics},
-    {"bn_update_running", match_one<OpKind::bn_update_running>, refuse_other_than_f32,
+    {"bn_update_running", match_one<OpKind::bn_update_running>, refuse_other_than_floats,
      make_update_running},
     {"bn_apply", match_one<OpKind::bn_apply>, check_source, make_apply},
 };

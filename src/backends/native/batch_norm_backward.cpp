@@ -47,21 +47,21 @@ namespace {
 
 using FloatTag = hn::ScalableTag<float>;
 
-template <typename Lanes>
+template <typename T, typename Lanes>
 HWY_INLINE hn::Vec<FloatTag> load_at(Lanes lanes, const RowOperand& operand, std::int64_t row,
                                      std::int64_t i) {
-  return lanes.load(operand.data + row * operand.stride + i);
+  return lanes.load(operand.row<const T>(row) + i);
 }
 
 // `centred` is src - mean there.
-template <bool kAdd, class Activation, typename Lanes>
+template <typename T, bool kAdd, class Activation, typename Lanes>
 HWY_INLINE hn::Vec<FloatTag> gradient_at(const BackwardTask& task, Activation activation,
                                          Lanes lanes, std::int64_t row, std::int64_t i,
                                          hn::Vec<FloatTag> centred) {
-  auto diff = load_at(lanes, task.diff, row, i);
-  if constexpr (kAdd) diff = hn::Add(diff, load_at(lanes, task.other, row, i));
+  auto diff = load_at<T>(lanes, task.diff, row, i);
+  if constexpr (kAdd) diff = hn::Add(diff, load_at<T>(lanes, task.other, row, i));
   if constexpr (Activation::kActive) {
-    const auto kept = task.shift == nullptr ? load_at(lanes, task.kept, row, i)
+    const auto kept = task.shift == nullptr ? load_at<T>(lanes, task.kept, row, i)
                                             : hn::MulAdd(centred, lanes.load(task.factor + i),
                                                          lanes.load(task.shift + i));
     diff = activation.backward(FloatTag(), diff, kept);
@@ -69,64 +69,75 @@ HWY_INLINE hn::Vec<FloatTag> gradient_at(const BackwardTask& task, Activation ac
   return diff;
 }
 
-template <bool kAdd, bool kStore, class Activation>
+template <typename T, bool kAdd, bool kStore, class Activation>
 HWY_INLINE void reduce_with(const BackwardTask& task, Range range, double* sums,
                             Activation activation) {
   reduce_rows<2>(FloatTag(), task.space, range, sums,
                  [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
                    const auto centred =
-                       hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.mean + i));
-                   const auto diff = gradient_at<kAdd>(task, activation, lanes, row, i, centred);
+                       hn::Sub(load_at<T>(lanes, task.src, row, i), lanes.load(task.mean + i));
+                   const auto diff = gradient_at<T, kAdd>(task, activation, lanes, row, i, centred);
                    if constexpr (kStore) {
-                     lanes.store(diff, task.stored.data + row * task.stored.stride + i);
+                     lanes.store(diff, task.stored.row<T>(row) + i);
                    }
                    sum[0] = hn::Add(sum[0], diff);
                    sum[1] = hn::MulAdd(diff, centred, sum[1]);
                  });
 }
 
-template <bool kAdd, class Activation>
+template <typename T, bool kAdd, class Activation>
 HWY_INLINE void apply_with(const BackwardTask& task, Range range, Activation activation) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
     for_lanes(FloatTag(), task.space.width_of(row), [&](auto lanes, std::int64_t i) HWY_ATTR {
-      const auto centred = hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.mean + i));
-      const auto diff = gradient_at<kAdd>(task, activation, lanes, row, i, centred);
+      const auto centred = hn::Sub(load_at<T>(lanes, task.src, row, i), lanes.load(task.mean + i));
+      const auto diff = gradient_at<T, kAdd>(task, activation, lanes, row, i, centred);
       const auto x = hn::MulAdd(centred, lanes.load(task.slope + i), lanes.load(task.offset + i));
-      lanes.store(hn::MulAdd(diff, lanes.load(task.factor + i), x),
-                  task.diff_src.data + row * task.diff_src.stride + i);
+      lanes.store(hn::MulAdd(diff, lanes.load(task.factor + i), x), task.diff_src.row<T>(row) + i);
     });
   }
 }
 
-void reduce_gradient(const BackwardTask& task, Range range, double* sums) {
+template <typename T>
+HWY_INLINE void reduce_as(const BackwardTask& task, Range range, double* sums) {
   const bool add = task.other.data != nullptr, store = task.stored.data != nullptr;
   with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
     if (add && store) {
-      reduce_with<true, true>(task, range, sums, activation);
+      reduce_with<T, true, true>(task, range, sums, activation);
     } else if (add) {
-      reduce_with<true, false>(task, range, sums, activation);
+      reduce_with<T, true, false>(task, range, sums, activation);
     } else if (store) {
-      reduce_with<false, true>(task, range, sums, activation);
+      reduce_with<T, false, true>(task, range, sums, activation);
     } else {
-      reduce_with<false, false>(task, range, sums, activation);
+      reduce_with<T, false, false>(task, range, sums, activation);
+    }
+  });
+}
+
+void reduce_gradient(const BackwardTask& task, Range range, double* sums) {
+  with_element(task.space.dtype,
+               [&](auto element) HWY_ATTR { reduce_as<decltype(element)>(task, range, sums); });
+}
+
+template <typename T>
+HWY_INLINE void apply_as(const BackwardTask& task, Range range) {
+  // A stored gradient is read back instead of being computed again.
+  if (task.stored.data != nullptr) {
+    BackwardTask again = task;
+    again.diff = task.stored;
+    return apply_with<T, false>(again, range, NoActivation());
+  }
+  with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
+    if (task.other.data != nullptr) {
+      apply_with<T, true>(task, range, activation);
+    } else {
+      apply_with<T, false>(task, range, activation);
     }
   });
 }
 
 void apply_gradient(const BackwardTask& task, Range range) {
-  // A stored gradient is read back instead of being computed again.
-  if (task.stored.data != nullptr) {
-    BackwardTask again = task;
-    again.diff = task.stored;
-    return apply_with<false>(again, range, NoActivation());
-  }
-  with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
-    if (task.other.data != nullptr) {
-      apply_with<true>(task, range, activation);
-    } else {
-      apply_with<false>(task, range, activation);
-    }
-  });
+  with_element(task.space.dtype,
+               [&](auto element) HWY_ATTR { apply_as<decltype(element)>(task, range); });
 }
 
 }  // namespace
@@ -297,7 +308,7 @@ std::unique_ptr<Kernel> make_backward(const Problem& problem, std::span<const La
 std::string check_backward(const Problem& problem) {
   const int rank = problem.input(0).shape.rank();
   if (rank != 2 && rank != 4) return "the batch norm kernels work on rank 2 and 4";
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 constexpr KernelRow kRows[] = {

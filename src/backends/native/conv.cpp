@@ -1,5 +1,6 @@
 #include <variant>
 
+#include "backends/native/conv_bf16.h"
 #include "backends/native/conv_dense.h"
 #include "backends/native/conv_depthwise.h"
 #include "backends/native/conv_grouped.h"
@@ -26,12 +27,19 @@ double counted_products(const Problem& problem, const Shape& dst) {
 // of dst or diff_dst.
 class ConvGather final : public Kernel {
  public:
-  ConvGather(conv::Geometry geometry, const Problem& problem, const Shape& dst) {
+  ConvGather(conv::Geometry geometry, const conv::NhwcWeights& weights, const Problem& problem,
+             const Shape& dst) {
+    const bool narrow = problem.input(0).dtype == DType::bf16;
     if (conv::is_depthwise(geometry)) {
       flop_factor =
           static_cast<double>(conv::products_inside(geometry)) / counted_products(problem, dst);
       plan_ = conv::make_depthwise_plan(std::move(geometry), thread_count());
       implementation = "depthwise";
+    } else if (narrow) {
+      unit = name_of(bf16_unit());
+      flop_factor =
+          static_cast<double>(conv::products_of(geometry)) / counted_products(problem, dst);
+      plan_ = conv::make_bf16_plan(std::move(geometry), weights, bf16_unit(), thread_count());
     } else if (conv::is_narrow(geometry)) {
       conv::GroupedPlan plan = conv::make_grouped_plan(std::move(geometry), thread_count());
       flop_factor =
@@ -55,7 +63,8 @@ class ConvGather final : public Kernel {
         epilogue_.slope = static_cast<float>(attributes.slope);
       }
     }
-    input_layouts = {Layout::nhwc(), Layout::plain()};
+    // Narrow weights come out of a cast, which can as well put their channels innermost.
+    input_layouts = {Layout::nhwc(), narrow ? Layout::nhwc() : Layout::plain()};
     if (biased_) input_layouts.push_back(Layout::plain());
     output_layouts = {Layout::nhwc()};
     traits.slices = true;
@@ -65,21 +74,23 @@ class ConvGather final : public Kernel {
     const Tensor& src = args.inputs[0];
     const Tensor& dst = args.outputs[0];
     if (dst.data == nullptr) return;
-    const auto* weights = args.inputs[1].as<float>();
+    const Tensor& weights = args.inputs[1];
     Epilogue epilogue = epilogue_;
     if (biased_) epilogue.bias = args.inputs[2].as<float>();
     if (const auto* depthwise = std::get_if<conv::DepthwisePlan>(&plan_)) {
       conv::run_depthwise(*depthwise, src, weights, dst, epilogue, args.workspace);
     } else if (const auto* grouped = std::get_if<conv::GroupedPlan>(&plan_)) {
-      conv::run_grouped(*grouped, src, weights, dst, epilogue, args.workspace);
+      conv::run_grouped(*grouped, src, weights.as<float>(), dst, epilogue, args.workspace);
+    } else if (const auto* narrow = std::get_if<conv::Bf16Plan>(&plan_)) {
+      conv::run_bf16(*narrow, src, weights.as<BFloat16>(), dst, epilogue, args.workspace);
     } else {
-      conv::run_dense(std::get<conv::DensePlan>(plan_), src, weights, dst, epilogue,
+      conv::run_dense(std::get<conv::DensePlan>(plan_), src, weights.as<float>(), dst, epilogue,
                       args.workspace);
     }
   }
 
  private:
-  std::variant<conv::DensePlan, conv::DepthwisePlan, conv::GroupedPlan> plan_;
+  std::variant<conv::DensePlan, conv::DepthwisePlan, conv::GroupedPlan, conv::Bf16Plan> plan_;
   Epilogue epilogue_;
   bool biased_ = false;
 };
@@ -92,6 +103,9 @@ class ConvWeights final : public Kernel {
                     counted_products(problem, problem.input(1).shape);
       plan_ = conv::make_depthwise_weights_plan(std::move(geometry), thread_count());
       implementation = "depthwise";
+    } else if (problem.input(0).dtype == DType::bf16) {
+      unit = name_of(bf16_unit());
+      plan_ = conv::make_bf16_weights_plan(std::move(geometry), bf16_unit(), thread_count());
     } else if (conv::is_narrow(geometry)) {
       plan_ = conv::make_grouped_weights_plan(std::move(geometry), thread_count());
       implementation = "grouped";
@@ -107,34 +121,40 @@ class ConvWeights final : public Kernel {
   void run(const KernelArgs& args) const override {
     const Tensor& src = args.inputs[0];
     const Tensor& diff_dst = args.inputs[1];
-    auto* diff_weights = args.outputs[0].as<float>();
-    if (diff_weights == nullptr) return;
+    const Tensor& diff_weights = args.outputs[0];
+    if (diff_weights.data == nullptr) return;
     if (const auto* depthwise = std::get_if<conv::DepthwiseWeightsPlan>(&plan_)) {
       conv::run_depthwise_weights(*depthwise, src, diff_dst, diff_weights, args.workspace);
     } else if (const auto* grouped = std::get_if<conv::GroupedWeightsPlan>(&plan_)) {
-      conv::run_grouped_weights(*grouped, src, diff_dst, diff_weights, args.workspace);
+      conv::run_grouped_weights(*grouped, src, diff_dst, diff_weights.as<float>(), args.workspace);
+    } else if (const auto* narrow = std::get_if<conv::Bf16WeightsPlan>(&plan_)) {
+      conv::run_bf16_weights(*narrow, src, diff_dst, diff_weights.as<BFloat16>(), args.workspace);
     } else {
-      conv::run_weights(std::get<conv::WeightsPlan>(plan_), src, diff_dst, diff_weights,
+      conv::run_weights(std::get<conv::WeightsPlan>(plan_), src, diff_dst, diff_weights.as<float>(),
                         args.workspace);
     }
   }
 
  private:
-  std::variant<conv::WeightsPlan, conv::DepthwiseWeightsPlan, conv::GroupedWeightsPlan> plan_;
+  std::variant<conv::WeightsPlan, conv::DepthwiseWeightsPlan, conv::GroupedWeightsPlan,
+               conv::Bf16WeightsPlan>
+      plan_;
 };
 
 std::unique_ptr<Kernel> make_forward(const Problem& problem, std::span<const Layout>) {
-  return std::make_unique<ConvGather>(
-      conv::forward_geometry(attributes_of(problem), problem.input(0).shape,
-                             problem.output(0).shape),
-      problem, problem.output(0).shape);
+  conv::Geometry geometry = conv::forward_geometry(attributes_of(problem), problem.input(0).shape,
+                                                   problem.output(0).shape);
+  const conv::NhwcWeights weights = conv::forward_weights(geometry);
+  return std::make_unique<ConvGather>(std::move(geometry), weights, problem,
+                                      problem.output(0).shape);
 }
 
 std::unique_ptr<Kernel> make_backward_data(const Problem& problem, std::span<const Layout>) {
-  return std::make_unique<ConvGather>(
-      conv::backward_data_geometry(attributes_of(problem), problem.input(0).shape,
-                                   problem.output(0).shape),
-      problem, problem.input(0).shape);
+  conv::Geometry geometry = conv::backward_data_geometry(
+      attributes_of(problem), problem.input(0).shape, problem.output(0).shape);
+  const conv::NhwcWeights weights = conv::backward_data_weights(geometry);
+  return std::make_unique<ConvGather>(std::move(geometry), weights, problem,
+                                      problem.input(0).shape);
 }
 
 std::unique_ptr<Kernel> make_backward_weights(const Problem& problem, std::span<const Layout>) {
@@ -145,11 +165,11 @@ std::unique_ptr<Kernel> make_backward_weights(const Problem& problem, std::span<
 }
 
 constexpr KernelRow kRows[] = {
-    {"conv2d_epilogue", patterns::conv2d_epilogue, refuse_other_than_f32, make_forward},
-    {"conv2d", match_one<OpKind::conv2d>, refuse_other_than_f32, make_forward},
-    {"conv2d_backward_data", match_one<OpKind::conv2d_backward_data>, refuse_other_than_f32,
+    {"conv2d_epilogue", patterns::conv2d_epilogue, refuse_product, make_forward},
+    {"conv2d", match_one<OpKind::conv2d>, refuse_product, make_forward},
+    {"conv2d_backward_data", match_one<OpKind::conv2d_backward_data>, refuse_product,
      make_backward_data},
-    {"conv2d_backward_weights", match_one<OpKind::conv2d_backward_weights>, refuse_other_than_f32,
+    {"conv2d_backward_weights", match_one<OpKind::conv2d_backward_weights>, refuse_product,
      make_backward_weights},
 };
 

@@ -22,29 +22,33 @@ namespace ridgeline::native::conv {
 
 // Taps of a kernel row as seen from one row of dst: the src of the first at column 0, and the
 // weights of the first, those of the next `channels` behind them.
+template <typename T>
 struct SrcTaps {
-  const float* src = nullptr;
+  const T* src = nullptr;
   const float* weights = nullptr;
   std::int64_t dx = 0;
   int taps = 1;
 };
 
+// T: of src and dst. Sums are floats, and so are the packed weights.
+template <typename T>
 struct DepthwiseJob {
   const DepthwisePlan* plan = nullptr;
-  const float* src = nullptr;
-  float* dst = nullptr;
+  const T* src = nullptr;
+  T* dst = nullptr;
   Strides src_strides{}, dst_strides{};
   Epilogue epilogue;
-  float* packed = nullptr;  // [tap][channel]
-  SrcTaps* rows = nullptr;  // as many as taps, for each thread
+  float* packed = nullptr;     // [tap][channel]
+  SrcTaps<T>* rows = nullptr;  // as many as taps, for each thread
 };
 
 // Where a tile of dst pixels stands.
+template <typename T>
 struct TilePlace {
-  const SrcTaps* rows = nullptr;
+  const SrcTaps<T>* rows = nullptr;
   std::int64_t row_count = 0;
-  std::int64_t x = 0;    // src column of the first pixel at dx 0
-  float* dst = nullptr;  // of the first pixel
+  std::int64_t x = 0;  // src column of the first pixel at dx 0
+  T* dst = nullptr;    // of the first pixel
 };
 
 }  // namespace ridgeline::native::conv
@@ -62,12 +66,12 @@ constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(Tag()));
 
 // kPixels neighbouring dst pixels by kVectors vectors of channels. A number of src is loaded once
 // for all pixels that see it. kBorder: columns of src may lie outside.
-template <int kTaps, int kStep, int kPixels, int kVectors, bool kBorder, class Lanes>
-HWY_INLINE void add_taps(Lanes lanes, const SrcTaps& row, std::int64_t x, std::int64_t width,
+template <int kTaps, int kStep, int kPixels, int kVectors, bool kBorder, typename T, class Lanes>
+HWY_INLINE void add_taps(Lanes lanes, const SrcTaps<T>& row, std::int64_t x, std::int64_t width,
                          std::int64_t pixel, std::int64_t channels, std::int64_t channel,
                          Vec (&sums)[kPixels][kVectors]) {
   const std::int64_t first = x + row.dx;
-  const float* src = row.src + x * pixel + channel;
+  const T* src = row.src + x * pixel + channel;
   const float* weights = row.weights + channel;
 #pragma GCC unroll 32
   for (int c = 0; c < (kPixels - 1) * kStep + kTaps; ++c) {
@@ -87,11 +91,11 @@ HWY_INLINE void add_taps(Lanes lanes, const SrcTaps& row, std::int64_t x, std::i
 }
 
 // One tap at any step.
-template <int kPixels, int kVectors, bool kBorder, class Lanes>
-HWY_INLINE void add_tap(Lanes lanes, const SrcTaps& row, std::int64_t x, std::int64_t step,
+template <int kPixels, int kVectors, bool kBorder, typename T, class Lanes>
+HWY_INLINE void add_tap(Lanes lanes, const SrcTaps<T>& row, std::int64_t x, std::int64_t step,
                         std::int64_t width, std::int64_t pixel, std::int64_t channel,
                         Vec (&sums)[kPixels][kVectors]) {
-  const float* src = row.src + x * pixel + channel;
+  const T* src = row.src + x * pixel + channel;
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
     const std::int64_t at = x + row.dx + p * step;
@@ -111,8 +115,8 @@ HWY_INLINE Vec activated(const Epilogue& epilogue, Vec x) {
   return any_forward(d, epilogue.activation, epilogue.slope, x);
 }
 
-template <int kPixels, int kVectors, bool kBorder, class Lanes>
-HWY_INLINE void run_vectors(const DepthwiseJob& job, Lanes lanes, const TilePlace& place,
+template <int kPixels, int kVectors, bool kBorder, typename T, class Lanes>
+HWY_INLINE void run_vectors(const DepthwiseJob<T>& job, Lanes lanes, const TilePlace<T>& place,
                             std::int64_t channel) {
   const Geometry& g = job.plan->geometry;
   const std::int64_t pixel = job.src_strides[3], channels = g.src_channels, width = g.src_w;
@@ -126,7 +130,7 @@ HWY_INLINE void run_vectors(const DepthwiseJob& job, Lanes lanes, const TilePlac
 #pragma GCC unroll 8
     for (int p = 0; p < kPixels; ++p) sums[p][v] = start;
   }
-  for (const SrcTaps* row = place.rows; row != place.rows + place.row_count; ++row) {
+  for (const SrcTaps<T>* row = place.rows; row != place.rows + place.row_count; ++row) {
 #define RIDGELINE_ADD_TAPS(taps, src_step)                                                     \
   add_taps<taps, src_step, kPixels, kVectors, kBorder>(lanes, *row, x, width, pixel, channels, \
                                                        channel, sums)
@@ -160,9 +164,9 @@ HWY_INLINE void run_vectors(const DepthwiseJob& job, Lanes lanes, const TilePlac
 
 // The channels [begin, end) of a tile. The last vectors of all may overlap those before them: what
 // they store twice is the same.
-template <int kPixels, int kVectors, bool kBorder>
-HWY_NOINLINE void run_tile(const DepthwiseJob& job, const TilePlace& place, std::int64_t begin,
-                           std::int64_t end) {
+template <int kPixels, int kVectors, bool kBorder, typename T>
+HWY_NOINLINE void run_tile(const DepthwiseJob<T>& job, const TilePlace<T>& place,
+                           std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t kChannels = kVectors * kLanes;
   for (std::int64_t channel = begin; channel < end; channel += kChannels) {
     const std::int64_t last = job.plan->geometry.src_channels - kChannels;
@@ -171,7 +175,8 @@ HWY_NOINLINE void run_tile(const DepthwiseJob& job, const TilePlace& place, std:
 }
 
 // Fewer channels than the tile has lanes.
-HWY_NOINLINE void run_few(const DepthwiseJob& job, const TilePlace& place, std::int64_t begin,
+template <typename T>
+HWY_NOINLINE void run_few(const DepthwiseJob<T>& job, const TilePlace<T>& place, std::int64_t begin,
                           std::int64_t end) {
   for_lanes(Tag(), end - begin, [&](auto lanes, std::int64_t channel) HWY_ATTR {
     run_vectors<1, 1, true>(job, lanes, place, begin + channel);
@@ -179,10 +184,11 @@ HWY_NOINLINE void run_few(const DepthwiseJob& job, const TilePlace& place, std::
 }
 
 // Rows of the kernel that lie inside src for one row of dst; returns their number.
-std::int64_t list_rows(const DepthwiseJob& job, std::size_t phase, std::int64_t image,
-                       std::int64_t row, SrcTaps* rows) {
+template <typename T>
+std::int64_t list_rows(const DepthwiseJob<T>& job, std::size_t phase, std::int64_t image,
+                       std::int64_t row, SrcTaps<T>* rows) {
   const Geometry& g = job.plan->geometry;
-  const float* src = job.src + image * job.src_strides[0];
+  const T* src = job.src + image * job.src_strides[0];
   std::int64_t count = 0;
   for (const TapRow& taps : job.plan->tap_rows[phase]) {
     const std::int64_t y = row * g.src_step_y + taps.dy;
@@ -194,8 +200,9 @@ std::int64_t list_rows(const DepthwiseJob& job, std::size_t phase, std::int64_t 
 }
 
 // One row of dst: eight sums at a time, of pixels and, where a row has fewer, of channels.
-void run_row(const DepthwiseJob& job, const Phase& phase, TilePlace place, float* dst, Range inner,
-             Range channels) {
+template <typename T>
+void run_row(const DepthwiseJob<T>& job, const Phase& phase, TilePlace<T> place, T* dst,
+             Range inner, Range channels) {
   const Geometry& g = job.plan->geometry;
   const std::int64_t dst_step = g.dst_step_x * job.dst_strides[3];
   const std::int64_t all = g.src_channels;
@@ -229,12 +236,13 @@ void run_row(const DepthwiseJob& job, const Phase& phase, TilePlace place, float
   }
 }
 
-void run_phase(const DepthwiseJob& job, std::size_t index, std::int64_t image, std::int64_t row,
-               SrcTaps* rows, Range channels) {
+template <typename T>
+void run_phase(const DepthwiseJob<T>& job, std::size_t index, std::int64_t image, std::int64_t row,
+               SrcTaps<T>* rows, Range channels) {
   const Geometry& g = job.plan->geometry;
   const Phase& phase = g.phases[index];
   if (row >= phase.rows) return;
-  TilePlace place;
+  TilePlace<T> place;
   place.rows = rows;
   place.row_count = list_rows(job, index, image, row, rows);
   std::int64_t dx_min = 0, dx_max = 0;
@@ -243,16 +251,17 @@ void run_phase(const DepthwiseJob& job, std::size_t index, std::int64_t image, s
     dx_max = std::max(dx_max, rows[r].dx + rows[r].taps - 1);
   }
   const auto [begin, end] = inside(phase.cols, g.src_step_x, dx_min, dx_max, g.src_w);
-  float* dst = job.dst + image * job.dst_strides[0] +
-               (phase.first_y + row * g.dst_step_y) * job.dst_strides[2] +
-               phase.first_x * job.dst_strides[3];
+  T* dst = job.dst + image * job.dst_strides[0] +
+           (phase.first_y + row * g.dst_step_y) * job.dst_strides[2] +
+           phase.first_x * job.dst_strides[3];
   run_row(job, phase, place, dst, {begin, end}, channels);
 }
 
-void run_share(const DepthwiseJob& job, int share) {
+template <typename T>
+void run_share(const DepthwiseJob<T>& job, int share) {
   const DepthwisePlan& plan = *job.plan;
   const Geometry& g = plan.geometry;
-  SrcTaps* rows = job.rows + share * plan.taps;
+  SrcTaps<T>* rows = job.rows + share * plan.taps;
   const Range range = share_of(g.images * g.rows, share, plan.threads);
   for (std::int64_t channel = 0; channel < g.src_channels; channel += plan.chunk) {
     const Range channels{channel, std::min(channel + plan.chunk, g.src_channels)};
@@ -264,6 +273,9 @@ void run_share(const DepthwiseJob& job, int share) {
   }
 }
 
+void run_share_f32(const DepthwiseJob<float>& job, int share) { run_share(job, share); }
+void run_share_bf16(const DepthwiseJob<BFloat16>& job, int share) { run_share(job, share); }
+
 }  // namespace
 }  // namespace ridgeline::native::conv::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -272,21 +284,24 @@ HWY_AFTER_NAMESPACE();
 namespace ridgeline::native::conv {
 namespace {
 
-HWY_EXPORT(run_share);
+HWY_EXPORT(run_share_f32);
+HWY_EXPORT(run_share_bf16);
 
 // Channels are cut in multiples of the widest tile.
 constexpr std::int64_t kChunkStep = 64;
 
 // Places the job's own arrays in the workspace; returns the bytes they take.
-std::size_t carve(const DepthwisePlan& plan, std::byte* workspace, DepthwiseJob& job) {
+template <typename T>
+std::size_t carve(const DepthwisePlan& plan, std::byte* workspace, DepthwiseJob<T>& job) {
   Carver carver(workspace);
   job.packed = carver.take<float>(plan.taps * plan.geometry.src_channels);
-  job.rows = carver.take<SrcTaps>(plan.taps * plan.threads);
+  job.rows = carver.take<SrcTaps<T>>(plan.taps * plan.threads);
   return carver.bytes();
 }
 
 // A few channels at a time: rows of the plain weights are read through the cache once.
-void pack(const DepthwiseJob& job, const float* weights) {
+template <typename T>
+void pack(const DepthwiseJob<T>& job, const T* weights) {
   constexpr std::int64_t kTogether = 16;
   const Geometry& g = job.plan->geometry;
   for (std::int64_t begin = 0; begin < g.src_channels; begin += kTogether) {
@@ -295,12 +310,29 @@ void pack(const DepthwiseJob& job, const float* weights) {
     for (const Phase& phase : g.phases) {
       for (const Tap& tap : phase.taps) {
         for (std::int64_t channel = begin; channel < end; ++channel) {
-          row[channel] = weights[channel * g.kernel_area + tap.kernel];
+          row[channel] = float_of(weights[channel * g.kernel_area + tap.kernel]);
         }
         row += g.src_channels;
       }
     }
   }
+}
+
+template <typename T, typename Share>
+void run_job(const DepthwisePlan& plan, const Tensor& src, const Tensor& weights, const Tensor& dst,
+             const Epilogue& epilogue, std::byte* workspace, const Share& run_share) {
+  DepthwiseJob<T> job;
+  job.plan = &plan;
+  job.src = src.as<T>();
+  job.dst = dst.as<T>();
+  job.src_strides = src.strides;
+  job.dst_strides = dst.strides;
+  job.epilogue = epilogue;
+  carve(plan, workspace, job);
+  pack(job, weights.as<const T>());
+  parallel([&](int thread, int threads) {
+    for (int share = thread; share < plan.threads; share += threads) run_share(job, share);
+  });
 }
 
 }  // namespace
@@ -342,27 +374,20 @@ DepthwisePlan make_depthwise_plan(Geometry geometry, int threads) {
   }
   const std::int64_t fitting = kPanelFloats / std::max<std::int64_t>(1, plan.taps);
   plan.chunk = std::max(kChunkStep, fitting / kChunkStep * kChunkStep);
-  DepthwiseJob job;
+  DepthwiseJob<float> job;
   plan.workspace_bytes = carve(plan, nullptr, job);
   return plan;
 }
 
-void run_depthwise(const DepthwisePlan& plan, const Tensor& src, const float* weights,
+void run_depthwise(const DepthwisePlan& plan, const Tensor& src, const Tensor& weights,
                    const Tensor& dst, const Epilogue& epilogue, std::byte* workspace) {
-  DepthwiseJob job;
-  job.plan = &plan;
-  job.src = src.as<float>();
-  job.dst = dst.as<float>();
-  job.src_strides = src.strides;
-  job.dst_strides = dst.strides;
-  job.epilogue = epilogue;
-  carve(plan, workspace, job);
-  pack(job, weights);
-  parallel([&](int thread, int threads) {
-    for (int share = thread; share < plan.threads; share += threads) {
-      HWY_DYNAMIC_DISPATCH(run_share)(job, share);
-    }
-  });
+  if (src.spec.dtype == DType::bf16) {
+    run_job<BFloat16>(plan, src, weights, dst, epilogue, workspace,
+                      HWY_DYNAMIC_DISPATCH(run_share_bf16));
+  } else {
+    run_job<float>(plan, src, weights, dst, epilogue, workspace,
+                   HWY_DYNAMIC_DISPATCH(run_share_f32));
+  }
 }
 
 }  // namespace ridgeline::native::conv

@@ -40,9 +40,9 @@ struct DepthwisePlan {
 
 [[nodiscard]] DepthwisePlan make_depthwise_plan(Geometry geometry, int threads);
 
-// src and dst are nhwc with any pixel stride, weights plain. Forward and backward data, as the
-// geometry says.
-void run_depthwise(const DepthwisePlan& plan, const Tensor& src, const float* weights,
+// src and dst are nhwc with any pixel stride, weights plain, all f32 or all bf16. Forward and
+// backward data, as the geometry says.
+void run_depthwise(const DepthwisePlan& plan, const Tensor& src, const Tensor& weights,
                    const Tensor& dst, const Epilogue& epilogue, std::byte* workspace);
 
 struct DepthwiseWeightsPlan {
@@ -57,7 +57,8 @@ struct DepthwiseWeightsPlan {
 [[nodiscard]] DepthwiseWeightsPlan make_depthwise_weights_plan(Geometry geometry, int threads);
 
 void run_depthwise_weights(const DepthwiseWeightsPlan& plan, const Tensor& src,
-                           const Tensor& diff_dst, float* diff_weights, std::byte* workspace);
+                           const Tensor& diff_dst, const Tensor& diff_weights,
+                           std::byte* workspace);
 
 // The taps of a phase in rows of at most `most`; `first` counts from those before it.
 [[nodiscard]] std::vector<TapRow> tap_rows_of(const std::vector<Tap>& taps, int most,

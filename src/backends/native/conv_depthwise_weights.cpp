@@ -17,10 +17,12 @@
 #define RIDGELINE_NATIVE_CONV_DEPTHWISE_WEIGHTS_JOB
 namespace ridgeline::native::conv {
 
+// T: of src and diff_dst.
+template <typename T>
 struct DepthwiseWeightsJob {
   const DepthwiseWeightsPlan* plan = nullptr;
-  const float* src = nullptr;
-  const float* diff_dst = nullptr;
+  const T* src = nullptr;
+  const T* diff_dst = nullptr;
   Strides src_strides{}, dst_strides{};
   float* partials = nullptr;  // [thread][tap][channel]
 };
@@ -53,8 +55,9 @@ template <int kVectors, class Lanes>
 struct Channels {
   Lanes last;
 
-  HWY_INLINE Vec load(const float* from, int v) const {
-    if (v < kVectors - 1) return hn::LoadU(Tag(), from + v * kLanes);
+  template <typename T>
+  HWY_INLINE Vec load(const T* from, int v) const {
+    if (v < kVectors - 1) return FullLanes<Tag>().load(from + v * kLanes);
     return last.load(from + v * kLanes);
   }
   HWY_INLINE void add(Vec sum, float* to, int v) const {
@@ -86,10 +89,10 @@ struct TapSums {
 
 // One row at a step of 1: what one pixel reads, its neighbour reads as well, so each number of src
 // is loaded once and passed on from tap to tap.
-template <int kTaps, int kVectors, class Lanes>
-HWY_INLINE void slide_row(const DepthwiseWeightsJob& job, const Channels<kVectors, Lanes>& channels,
-                          std::int64_t dx, const float* src, const float* diff_dst,
-                          TapSums<kTaps, kVectors>& tile) {
+template <int kTaps, int kVectors, typename T, class Lanes>
+HWY_INLINE void slide_row(const DepthwiseWeightsJob<T>& job,
+                          const Channels<kVectors, Lanes>& channels, std::int64_t dx, const T* src,
+                          const T* diff_dst, TapSums<kTaps, kVectors>& tile) {
   const Geometry& g = job.plan->geometry;
   const std::int64_t pixel = job.src_strides[3], dst_pixel = job.dst_strides[3];
   Vec x[kTaps][kVectors];
@@ -126,10 +129,10 @@ HWY_INLINE void slide_row(const DepthwiseWeightsJob& job, const Channels<kVector
 }
 
 // One row at any step.
-template <int kTaps, int kVectors, class Lanes>
-HWY_INLINE void step_row(const DepthwiseWeightsJob& job, const Channels<kVectors, Lanes>& channels,
-                         std::int64_t dx, const float* src, const float* diff_dst,
-                         TapSums<kTaps, kVectors>& tile) {
+template <int kTaps, int kVectors, typename T, class Lanes>
+HWY_INLINE void step_row(const DepthwiseWeightsJob<T>& job,
+                         const Channels<kVectors, Lanes>& channels, std::int64_t dx, const T* src,
+                         const T* diff_dst, TapSums<kTaps, kVectors>& tile) {
   const Geometry& g = job.plan->geometry;
   const std::int64_t pixel = job.src_strides[3], dst_pixel = job.dst_strides[3];
   const auto add = [&](std::int64_t col, bool border) HWY_ATTR {
@@ -153,8 +156,8 @@ HWY_INLINE void step_row(const DepthwiseWeightsJob& job, const Channels<kVectors
 }
 
 // kTaps neighbouring taps of one kernel row, for some channels, over a block of rows.
-template <int kTaps, bool kSlide, int kVectors, class Lanes>
-HWY_NOINLINE void sum_taps(const DepthwiseWeightsJob& job, Lanes last, const Rows& rows,
+template <int kTaps, bool kSlide, int kVectors, typename T, class Lanes>
+HWY_NOINLINE void sum_taps(const DepthwiseWeightsJob<T>& job, Lanes last, const Rows& rows,
                            const TapRow& taps, std::int64_t channel, float* partial) {
   const Geometry& g = job.plan->geometry;
   const Channels<kVectors, Lanes> channels{last};
@@ -162,8 +165,8 @@ HWY_NOINLINE void sum_taps(const DepthwiseWeightsJob& job, Lanes last, const Row
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const std::int64_t y = row * g.src_step_y + taps.dy;
     if (y < 0 || y >= g.src_h) continue;
-    const float* src = job.src + rows.image * job.src_strides[0] + y * job.src_strides[2] + channel;
-    const float* diff_dst =
+    const T* src = job.src + rows.image * job.src_strides[0] + y * job.src_strides[2] + channel;
+    const T* diff_dst =
         job.diff_dst + rows.image * job.dst_strides[0] + row * job.dst_strides[2] + channel;
     if constexpr (kSlide) {
       slide_row(job, channels, taps.dx, src, diff_dst, tile);
@@ -179,8 +182,8 @@ HWY_NOINLINE void sum_taps(const DepthwiseWeightsJob& job, Lanes last, const Row
   }
 }
 
-template <int kTaps, bool kSlide>
-void sum_channels(const DepthwiseWeightsJob& job, const Rows& rows, const TapRow& taps,
+template <int kTaps, bool kSlide, typename T>
+void sum_channels(const DepthwiseWeightsJob<T>& job, const Rows& rows, const TapRow& taps,
                   float* partial) {
   constexpr int kVectors = vectors_for(kTaps);
   const std::int64_t channels = job.plan->geometry.src_channels;
@@ -198,14 +201,15 @@ void sum_channels(const DepthwiseWeightsJob& job, const Rows& rows, const TapRow
 }
 
 // A kernel row of up to kTaps taps.
-template <int kTaps, bool kSlide>
-void sum_tap_row(const DepthwiseWeightsJob& job, const Rows& rows, const TapRow& taps,
+template <int kTaps, bool kSlide, typename T>
+void sum_tap_row(const DepthwiseWeightsJob<T>& job, const Rows& rows, const TapRow& taps,
                  float* partial) {
   if (taps.taps == kTaps) return sum_channels<kTaps, kSlide>(job, rows, taps, partial);
   if constexpr (kTaps > 1) sum_tap_row<kTaps - 1, kSlide>(job, rows, taps, partial);
 }
 
-void run_share(const DepthwiseWeightsJob& job, int share) {
+template <typename T>
+void run_share(const DepthwiseWeightsJob<T>& job, int share) {
   const DepthwiseWeightsPlan& plan = *job.plan;
   const Geometry& g = plan.geometry;
   float* partial = job.partials + share * plan.part_floats;
@@ -226,6 +230,9 @@ void run_share(const DepthwiseWeightsJob& job, int share) {
   }
 }
 
+void run_share_f32(const DepthwiseWeightsJob<float>& job, int share) { run_share(job, share); }
+void run_share_bf16(const DepthwiseWeightsJob<BFloat16>& job, int share) { run_share(job, share); }
+
 }  // namespace
 }  // namespace ridgeline::native::conv::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -234,7 +241,42 @@ HWY_AFTER_NAMESPACE();
 namespace ridgeline::native::conv {
 namespace {
 
-HWY_EXPORT(run_share);
+HWY_EXPORT(run_share_f32);
+HWY_EXPORT(run_share_bf16);
+
+void store(float sum, float* to) { *to = sum; }
+void store(float sum, BFloat16* to) { *to = bf16_of(sum); }
+
+template <typename T, typename Share>
+void run_job(const DepthwiseWeightsPlan& plan, const Tensor& src, const Tensor& diff_dst,
+             T* diff_weights, std::byte* workspace, const Share& run_share) {
+  DepthwiseWeightsJob<T> job;
+  job.plan = &plan;
+  job.src = src.as<T>();
+  job.diff_dst = diff_dst.as<T>();
+  job.src_strides = src.strides;
+  job.dst_strides = diff_dst.strides;
+  job.partials = reinterpret_cast<float*>(workspace);
+  parallel([&](int thread, int threads) {
+    for (int share = thread; share < plan.threads; share += threads) run_share(job, share);
+  });
+
+  // A few channels at a time: what is written stays in the cache until its row is full.
+  constexpr std::int64_t kTogether = 16;
+  const Geometry& g = plan.geometry;
+  for (std::int64_t begin = 0; begin < g.src_channels; begin += kTogether) {
+    const std::int64_t end = std::min(begin + kTogether, g.src_channels);
+    for (std::int64_t k = 0; k < g.kernel_area; ++k) {
+      for (std::int64_t channel = begin; channel < end; ++channel) {
+        float sum = 0.0F;
+        for (int part = 0; part < plan.threads; ++part) {
+          sum += job.partials[part * plan.part_floats + k * g.src_channels + channel];
+        }
+        store(sum, diff_weights + channel * g.kernel_area + k);
+      }
+    }
+  }
+}
 
 }  // namespace
 
@@ -255,34 +297,14 @@ DepthwiseWeightsPlan make_depthwise_weights_plan(Geometry geometry, int threads)
 }
 
 void run_depthwise_weights(const DepthwiseWeightsPlan& plan, const Tensor& src,
-                           const Tensor& diff_dst, float* diff_weights, std::byte* workspace) {
-  DepthwiseWeightsJob job;
-  job.plan = &plan;
-  job.src = src.as<float>();
-  job.diff_dst = diff_dst.as<float>();
-  job.src_strides = src.strides;
-  job.dst_strides = diff_dst.strides;
-  job.partials = reinterpret_cast<float*>(workspace);
-  parallel([&](int thread, int threads) {
-    for (int share = thread; share < plan.threads; share += threads) {
-      HWY_DYNAMIC_DISPATCH(run_share)(job, share);
-    }
-  });
-
-  // A few channels at a time: what is written stays in the cache until its row is full.
-  constexpr std::int64_t kTogether = 16;
-  const Geometry& g = plan.geometry;
-  for (std::int64_t begin = 0; begin < g.src_channels; begin += kTogether) {
-    const std::int64_t end = std::min(begin + kTogether, g.src_channels);
-    for (std::int64_t k = 0; k < g.kernel_area; ++k) {
-      for (std::int64_t channel = begin; channel < end; ++channel) {
-        float sum = 0.0F;
-        for (int part = 0; part < plan.threads; ++part) {
-          sum += job.partials[part * plan.part_floats + k * g.src_channels + channel];
-        }
-        diff_weights[channel * g.kernel_area + k] = sum;
-      }
-    }
+                           const Tensor& diff_dst, const Tensor& diff_weights,
+                           std::byte* workspace) {
+  if (src.spec.dtype == DType::bf16) {
+    run_job(plan, src, diff_dst, diff_weights.as<BFloat16>(), workspace,
+            HWY_DYNAMIC_DISPATCH(run_share_bf16));
+  } else {
+    run_job(plan, src, diff_dst, diff_weights.as<float>(), workspace,
+            HWY_DYNAMIC_DISPATCH(run_share_f32));
   }
 }
 

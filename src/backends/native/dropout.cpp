@@ -33,18 +33,25 @@ namespace ridgeline::native {
 namespace HWY_NAMESPACE {
 namespace {
 
+template <typename T>
+HWY_INLINE void drop_one(const DropoutTask& task, const T* src, T* dst, std::int64_t index) {
+  const float factor = dropout_factor(task.attributes, task.seed, task.step, index);
+  *dst = ridgeline::narrowed<T>(ridgeline::widened(*src) * static_cast<double>(factor));
+}
+
 #if HWY_TARGET == HWY_SCALAR
 
-void drop_rows(const DropoutTask& task, Range range) {
+template <typename T>
+void drop_rows_of(const DropoutTask& task, Range range) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
-    const float* src = task.src.data + row * task.src.stride;
-    float* dst = task.dst.data + row * task.dst.stride;
+    const T* src = task.src.row<const T>(row);
+    T* dst = task.dst.row<T>(row);
     for (std::int64_t i = 0; i < task.space.width_of(row); ++i) {
       const std::int64_t index =
           task.pixels > 0
               ? (row / task.pixels * task.channels + i) * task.pixels + row % task.pixels
               : row * task.space.width + i;
-      dst[i] = src[i] * dropout_factor(task.attributes, task.seed, task.step, index);
+      drop_one(task, src + i, dst + i, index);
     }
   }
 }
@@ -113,16 +120,15 @@ struct Mask {
 };
 
 // Elements that follow each other in logical order: each block of four numbers is used whole.
-HWY_INLINE void drop_run(const DropoutTask& task, const Mask& mask, const float* src, float* dst,
+template <typename T>
+HWY_INLINE void drop_run(const DropoutTask& task, const Mask& mask, const T* src, T* dst,
                          std::int64_t index, std::int64_t count) {
   const FloatTag d;
   const WordTag dw;
   const std::int64_t step = lanes_of(d);
-  const auto one = [&](std::int64_t i) {
-    dst[i] = src[i] * dropout_factor(task.attributes, task.seed, task.step, index + i);
-  };
+  const FullLanes<FloatTag> lanes;
   std::int64_t i = 0;
-  for (; i < count && (index + i) % 4 != 0; ++i) one(i);
+  for (; i < count && (index + i) % 4 != 0; ++i) drop_one(task, src + i, dst + i, index + i);
   HWY_ALIGN float factors[4 * hn::MaxLanes(FloatTag())];
   for (; i + 4 * step <= count; i += 4 * step) {
     const Words counter = hn::Iota(dw, static_cast<std::uint32_t>((index + i) / 4));
@@ -130,16 +136,17 @@ HWY_INLINE void drop_run(const DropoutTask& task, const Mask& mask, const float*
     hn::StoreInterleaved4(mask.factors(block.words[0]), mask.factors(block.words[1]),
                           mask.factors(block.words[2]), mask.factors(block.words[3]), d, factors);
     for (std::int64_t v = 0; v < 4; ++v) {
-      const auto x = hn::LoadU(d, src + i + v * step);
-      hn::StoreU(hn::Mul(x, hn::Load(d, factors + v * step)), d, dst + i + v * step);
+      const auto x = lanes.load(src + i + v * step);
+      lanes.store(hn::Mul(x, hn::Load(d, factors + v * step)), dst + i + v * step);
     }
   }
-  for (; i < count; ++i) one(i);
+  for (; i < count; ++i) drop_one(task, src + i, dst + i, index + i);
 }
 
 // The channels of one pixel: their logical indices lie an image plane apart, so each lane takes the
 // one number it needs from a block of its own.
-HWY_INLINE void drop_pixel(const DropoutTask& task, const Mask& mask, const float* src, float* dst,
+template <typename T>
+HWY_INLINE void drop_pixel(const DropoutTask& task, const Mask& mask, const T* src, T* dst,
                            std::int64_t row) {
   const FloatTag d;
   const WordTag dw;
@@ -159,11 +166,12 @@ HWY_INLINE void drop_pixel(const DropoutTask& task, const Mask& mask, const floa
   });
 }
 
-void drop_rows(const DropoutTask& task, Range range) {
+template <typename T>
+void drop_rows_of(const DropoutTask& task, Range range) {
   const Mask mask(task);
   for (std::int64_t row = range.begin; row < range.end; ++row) {
-    const float* src = task.src.data + row * task.src.stride;
-    float* dst = task.dst.data + row * task.dst.stride;
+    const T* src = task.src.row<const T>(row);
+    T* dst = task.dst.row<T>(row);
     if (task.pixels > 0) {
       drop_pixel(task, mask, src, dst, row);
     } else {
@@ -173,6 +181,11 @@ void drop_rows(const DropoutTask& task, Range range) {
 }
 
 #endif
+
+void drop_rows(const DropoutTask& task, Range range) {
+  with_element(task.space.dtype,
+               [&](auto element) HWY_ATTR { drop_rows_of<decltype(element)>(task, range); });
+}
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -197,7 +210,7 @@ class Dropout final : public Kernel {
     task.step = args.state->random_step;
     if (src.layout.kind() == LayoutKind::nhwc) {
       const RowView view = rows_of(src);
-      task.space = {view.rows, view.width, view.width, false};
+      task.space = {view.rows, view.width, view.width, false, src.spec.dtype};
       task.channels = src.shape()[1];
       task.pixels = src.shape()[2] * src.shape()[3];
     } else {
@@ -229,7 +242,7 @@ std::string check_dropout(const Problem& problem) {
   if (problem.input(0).shape.elements() >= std::int64_t{1} << 32) {
     return "dropout works on fewer than 2^32 elements";
   }
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 constexpr KernelRow kRows[] = {

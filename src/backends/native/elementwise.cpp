@@ -18,11 +18,11 @@
 namespace ridgeline::native {
 namespace {
 
-// dst = activation(src [+ other]); one of the two may be absent. `other` has stride 0 when it is a
-// number per channel.
+// dst = activation(src [+ other, or a number per channel]); one of the two may be absent.
 struct ElementwiseTask {
   RowSpace space;
   RowOperand src, other, dst;
+  const float* bias = nullptr;                       // a row, in the place of `other`
   const ActivationAttributes* activation = nullptr;  // none: null
 };
 
@@ -35,31 +35,41 @@ namespace ridgeline::native {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <bool kAdd, class Activation>
-HWY_INLINE void compute_rows(const ElementwiseTask& task, Range range, Activation activation) {
+template <typename T, class Add, class Activation>
+HWY_INLINE void compute_rows(const ElementwiseTask& task, Range range, Add add,
+                             Activation activation) {
   const hn::ScalableTag<float> d;
   for (std::int64_t row = range.begin; row < range.end; ++row) {
-    const float* src = task.src.data + row * task.src.stride;
-    const float* other = task.other.data + row * task.other.stride;
-    float* dst = task.dst.data + row * task.dst.stride;
+    const T* src = task.src.row<const T>(row);
+    T* dst = task.dst.row<T>(row);
     for_lanes(d, task.space.width_of(row), [&](auto lanes, std::int64_t i) HWY_ATTR {
-      auto x = lanes.load(src + i);
-      if constexpr (kAdd) x = hn::Add(x, lanes.load(other + i));
+      const auto x = add(lanes, lanes.load(src + i), row, i);
       lanes.store(activation.forward(d, x), dst + i);
     });
   }
 }
 
 void elementwise_rows_of(const ElementwiseTask& task, Range range) {
-  if (task.other.data != nullptr) {
-    with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
-      compute_rows<true>(task, range, activation);
-    });
-  } else {
-    with_activation(task.activation->kind, static_cast<float>(task.activation->slope),
-                    [&](auto activation)
-                        HWY_ATTR { compute_rows<false>(task, range, activation); });
-  }
+  with_element(task.space.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    const auto add_other = [&](auto lanes, auto x, std::int64_t row, std::int64_t i) HWY_ATTR {
+      return hn::Add(x, lanes.load(task.other.row<const T>(row) + i));
+    };
+    const auto add_bias = [&](auto lanes, auto x, std::int64_t, std::int64_t i)
+                              HWY_ATTR { return hn::Add(x, lanes.load(task.bias + i)); };
+    const auto add_none = [](auto, auto x, std::int64_t, std::int64_t) HWY_ATTR { return x; };
+    if (task.bias != nullptr) {
+      compute_rows<T>(task, range, add_bias, NoActivation());
+    } else if (task.other.data != nullptr) {
+      with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+        compute_rows<T>(task, range, add_other, activation);
+      });
+    } else {
+      with_activation(task.activation->kind, static_cast<float>(task.activation->slope),
+                      [&](auto activation)
+                          HWY_ATTR { compute_rows<T>(task, range, add_none, activation); });
+    }
+  });
 }
 
 }  // namespace
@@ -112,9 +122,10 @@ class Bias final : public Kernel {
     task.space = channel_space({&src, &dst});
     task.src = task.space.operand(src);
     task.dst = task.space.operand(dst);
-    task.other = {Carver(args.workspace).take<float>(task.space.width), 0};
+    auto* const row = Carver(args.workspace).take<float>(task.space.width);
     const auto channels = static_cast<std::size_t>(bias.shape()[0]);
-    repeat_channels({bias.as<float>(), channels}, task.space.width, task.other.data);
+    repeat_channels({bias.as<float>(), channels}, task.space.width, row);
+    task.bias = row;
     run_task(task);
   }
 };
@@ -144,14 +155,14 @@ std::unique_ptr<Kernel> make_bias(const Problem& problem, std::span<const Layout
 std::string check_bias(const Problem& problem) {
   const int rank = problem.input(0).shape.rank();
   if (rank != 2 && rank != 4) return "the bias kernel works on rank 2 and 4";
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 constexpr KernelRow kRows[] = {
-    {"add_act", patterns::add_act, refuse_other_than_f32, make_elementwise},
+    {"add_act", patterns::add_act, refuse_other_than_floats, make_elementwise},
     {"bias", match_one<OpKind::bias>, check_bias, make_bias},
-    {"activation", match_one<OpKind::activation>, refuse_other_than_f32, make_elementwise},
-    {"add", match_one<OpKind::add>, refuse_other_than_f32, make_elementwise},
+    {"activation", match_one<OpKind::activation>, refuse_other_than_floats, make_elementwise},
+    {"add", match_one<OpKind::add>, refuse_other_than_floats, make_elementwise},
 };
 
 }  // namespace

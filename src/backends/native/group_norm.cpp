@@ -36,49 +36,64 @@ namespace {
 
 using FloatTag = hn::ScalableTag<float>;
 
-template <class Lanes>
+template <typename T, class Lanes>
 HWY_INLINE hn::Vec<FloatTag> load_at(Lanes lanes, const RowOperand& operand, std::int64_t row,
                                      std::int64_t i) {
-  return lanes.load(operand.data + row * operand.stride + i);
+  return lanes.load(operand.row<const T>(row) + i);
 }
 
 // Sums of src - origin and of its square for each channel.
-void sample_sums(const SampleTask& task, double* sums) {
+template <typename T>
+HWY_INLINE void sums_of(const SampleTask& task, double* sums) {
   reduce_rows<2>(FloatTag(), task.space, {0, task.space.rows}, sums,
                  [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
                    const auto x =
-                       hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.origin + i));
+                       hn::Sub(load_at<T>(lanes, task.src, row, i), lanes.load(task.origin + i));
                    sum[0] = hn::Add(sum[0], x);
                    sum[1] = hn::MulAdd(x, x, sum[1]);
                  });
 }
 
 // Sums of diff_dst and of diff_dst * (src - origin).
-void gradient_sums(const SampleTask& task, double* sums) {
+template <typename T>
+HWY_INLINE void gradient_sums_of(const SampleTask& task, double* sums) {
   reduce_rows<2>(FloatTag(), task.space, {0, task.space.rows}, sums,
                  [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
                    const auto x =
-                       hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.origin + i));
-                   const auto diff = load_at(lanes, task.diff_dst, row, i);
+                       hn::Sub(load_at<T>(lanes, task.src, row, i), lanes.load(task.origin + i));
+                   const auto diff = load_at<T>(lanes, task.diff_dst, row, i);
                    sum[0] = hn::Add(sum[0], diff);
                    sum[1] = hn::MulAdd(diff, x, sum[1]);
                  });
 }
 
 // dst = (src - origin) * slope + offset [+ diff_dst * factor].
-void sample_apply(const SampleTask& task) {
+template <typename T>
+HWY_INLINE void apply_of(const SampleTask& task) {
   const bool backward = task.diff_dst.data != nullptr;
   for (std::int64_t row = 0; row < task.space.rows; ++row) {
     for_lanes(FloatTag(), task.space.width_of(row), [&](auto lanes, std::int64_t i) HWY_ATTR {
-      const auto x = hn::Sub(load_at(lanes, task.src, row, i), lanes.load(task.origin + i));
+      const auto x = hn::Sub(load_at<T>(lanes, task.src, row, i), lanes.load(task.origin + i));
       auto result = hn::MulAdd(x, lanes.load(task.slope + i), lanes.load(task.offset + i));
       if (backward) {
-        const auto diff = load_at(lanes, task.diff_dst, row, i);
+        const auto diff = load_at<T>(lanes, task.diff_dst, row, i);
         result = hn::MulAdd(diff, lanes.load(task.factor + i), result);
       }
-      lanes.store(result, task.dst.data + row * task.dst.stride + i);
+      lanes.store(result, task.dst.row<T>(row) + i);
     });
   }
+}
+
+void sample_sums(const SampleTask& task, double* sums) {
+  with_element(task.space.dtype,
+               [&](auto element) HWY_ATTR { sums_of<decltype(element)>(task, sums); });
+}
+void gradient_sums(const SampleTask& task, double* sums) {
+  with_element(task.space.dtype,
+               [&](auto element) HWY_ATTR { gradient_sums_of<decltype(element)>(task, sums); });
+}
+void sample_apply(const SampleTask& task) {
+  with_element(task.space.dtype, [&](auto element) HWY_ATTR { apply_of<decltype(element)>(task); });
 }
 
 }  // namespace
@@ -142,7 +157,8 @@ class GroupNormKernel : public Kernel {
   [[nodiscard]] RowOperand at_sample(const RowSpace& all, const Tensor& tensor,
                                      std::int64_t n) const {
     RowOperand operand = all.operand(tensor);
-    operand.data += n * pixels() * (all.flat ? shape_[1] : operand.stride);
+    operand.data += n * pixels() * (all.flat ? shape_[1] : operand.stride) *
+                    static_cast<std::int64_t>(size_of(all.dtype));
     return operand;
   }
 
@@ -177,7 +193,12 @@ class GroupNorm final : public GroupNormKernel {
         task.slope = scratch.slope;
         task.offset = scratch.offset;
         // The first pixel: sums taken around it lose no digits however far src lies from zero.
-        std::copy_n(task.src.data, shape_[1], scratch.origin);
+        if (all.dtype == DType::bf16) {
+          std::transform(task.src.row<BFloat16>(0), task.src.row<BFloat16>(0) + shape_[1],
+                         scratch.origin, [](BFloat16 x) { return float_of(x); });
+        } else {
+          std::copy_n(task.src.row<float>(0), shape_[1], scratch.origin);
+        }
         repeat(scratch.origin, all.width);
         scratch.sums.clear(0);
         HWY_DYNAMIC_DISPATCH(sample_sums)(task, scratch.sums.part(0));
@@ -314,7 +335,7 @@ std::string check_norm(const Problem& problem) {
   if (std::get<LayerNormAttributes>(problem.node().attributes).groups == 0) {
     return "layer norms have kernels of their own";
   }
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 template <typename NormKernel>

@@ -18,6 +18,7 @@ namespace {
 
 // Norms over the channels of each row.
 struct LayerNormTask {
+  DType dtype = DType::f32;
   std::int64_t channels = 0;
   RowOperand src, dst;
   const float *scale = nullptr, *shift = nullptr;
@@ -26,6 +27,7 @@ struct LayerNormTask {
 };
 
 struct LayerNormBackwardTask {
+  DType dtype = DType::f32;
   std::int64_t channels = 0;
   RowOperand diff_dst, src, diff_src;  // diff_src: no data where it is not wanted
   const float *mean = nullptr, *inverse = nullptr, *scale = nullptr;
@@ -47,12 +49,13 @@ HWY_INLINE float sum_of_lanes(hn::Vec<FloatTag> v) {
 }
 
 // A row stays in the first cache for its three passes.
-void norm_rows(const LayerNormTask& task, Range range) {
+template <typename T>
+HWY_INLINE void norm_rows_of(const LayerNormTask& task, Range range) {
   const FloatTag d;
   const float share = 1.0F / static_cast<float>(task.channels);
   for (std::int64_t row = range.begin; row < range.end; ++row) {
-    const float* const src = task.src.data + row * task.src.stride;
-    float* const dst = task.dst.data + row * task.dst.stride;
+    const T* const src = task.src.row<const T>(row);
+    T* const dst = task.dst.row<T>(row);
     auto sums = hn::Zero(d);
     for_lanes(d, task.channels, [&](auto lanes, std::int64_t c) HWY_ATTR {
       sums = hn::Add(sums, lanes.load(src + c));
@@ -78,13 +81,14 @@ void norm_rows(const LayerNormTask& task, Range range) {
 }
 
 // Adds a block of rows to diff_scale and diff_shift, in floats.
-void norm_backward_rows(const LayerNormBackwardTask& task, Range range, float* diff_scale,
-                        float* diff_shift) {
+template <typename T>
+HWY_INLINE void norm_backward_rows_of(const LayerNormBackwardTask& task, Range range,
+                                      float* diff_scale, float* diff_shift) {
   const FloatTag d;
   const float share = 1.0F / static_cast<float>(task.channels);
   for (std::int64_t row = range.begin; row < range.end; ++row) {
-    const float* const diff = task.diff_dst.data + row * task.diff_dst.stride;
-    const float* const src = task.src.data + row * task.src.stride;
+    const T* const diff = task.diff_dst.row<const T>(row);
+    const T* const src = task.src.row<const T>(row);
     const auto centre = hn::Set(d, task.mean[row]), inverse = hn::Set(d, task.inverse[row]);
     auto sums = hn::Zero(d), products = hn::Zero(d);
     for_lanes(d, task.channels, [&](auto lanes, std::int64_t c) HWY_ATTR {
@@ -101,13 +105,25 @@ void norm_backward_rows(const LayerNormBackwardTask& task, Range range, float* d
     const float own = task.inverse[row];
     const auto offset = hn::Set(d, -own * share * sum_of_lanes(sums));
     const auto slope = hn::Set(d, -own * own * share * sum_of_lanes(products));
-    float* const to = task.diff_src.data + row * task.diff_src.stride;
+    T* const to = task.diff_src.row<T>(row);
     for_lanes(d, task.channels, [&](auto lanes, std::int64_t c) HWY_ATTR {
       const auto centred = hn::Sub(lanes.load(src + c), centre);
       const auto scaled = hn::Mul(lanes.load(diff + c), lanes.load(task.scale + c));
       lanes.store(hn::MulAdd(scaled, inverse, hn::MulAdd(centred, slope, offset)), to + c);
     });
   }
+}
+
+void norm_rows(const LayerNormTask& task, Range range) {
+  with_element(task.dtype,
+               [&](auto element) HWY_ATTR { norm_rows_of<decltype(element)>(task, range); });
+}
+
+void norm_backward_rows(const LayerNormBackwardTask& task, Range range, float* diff_scale,
+                        float* diff_shift) {
+  with_element(task.dtype, [&](auto element) HWY_ATTR {
+    norm_backward_rows_of<decltype(element)>(task, range, diff_scale, diff_shift);
+  });
 }
 
 }  // namespace
@@ -122,11 +138,6 @@ namespace {
 HWY_EXPORT(norm_rows);
 HWY_EXPORT(norm_backward_rows);
 
-RowOperand operand_of(const Tensor& tensor) {
-  const RowView view = rows_of(tensor);
-  return {reinterpret_cast<float*>(view.data), view.stride};
-}
-
 class LayerNorm final : public Kernel {
  public:
   explicit LayerNorm(const Problem& problem)
@@ -137,6 +148,7 @@ class LayerNorm final : public Kernel {
     const auto input = [&](std::size_t i) -> const Tensor& { return args.inputs[places_[i]]; };
     const Tensor& src = input(0);
     LayerNormTask task;
+    task.dtype = src.spec.dtype;
     task.channels = src.shape()[1];
     task.src = operand_of(src);
     task.dst = operand_of(args.outputs[0]);
@@ -171,6 +183,7 @@ class LayerNormBackward final : public Kernel {
     const auto input = [&](std::size_t i) -> const Tensor& { return args.inputs[places_[i]]; };
     const Tensor& src = input(1);
     LayerNormBackwardTask task;
+    task.dtype = src.spec.dtype;
     task.channels = channels_;
     task.diff_dst = operand_of(input(0));
     task.src = operand_of(src);
@@ -226,7 +239,7 @@ class LayerNormBackward final : public Kernel {
 std::string check_norm(const Problem& problem) {
   const auto& attributes = std::get<LayerNormAttributes>(problem.node().attributes);
   if (attributes.groups != 0) return "group norms have kernels of their own";
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 template <typename NormKernel>

@@ -19,11 +19,14 @@ namespace {
 
 // Adds the products of the rows in `range` to sums of which there is one for each column.
 void product_sums(const RowSpace& space, RowOperand a, RowOperand b, Range range, double* sums) {
-  reduce_rows<1>(hn::ScalableTag<float>(), space, range, sums,
-                 [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
-                   sum[0] = hn::MulAdd(lanes.load(a.data + row * a.stride + i),
-                                       lanes.load(b.data + row * b.stride + i), sum[0]);
-                 });
+  with_element(space.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    reduce_rows<1>(hn::ScalableTag<float>(), space, range, sums,
+                   [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
+                     sum[0] = hn::MulAdd(lanes.load(a.row<const T>(row) + i),
+                                         lanes.load(b.row<const T>(row) + i), sum[0]);
+                   });
+  });
 }
 
 }  // namespace
@@ -88,7 +91,8 @@ class MultiplyBackward final : public Kernel {
     sample.last_width = elements - (sample.rows - 1) * sample.width;
     const auto at = [&](const RowOperand& operand, std::int64_t n) {
       const std::int64_t begin = sample.flat ? n * elements : n * pixels * operand.stride;
-      return RowOperand{operand.data + begin, operand.stride};
+      const auto element = static_cast<std::int64_t>(size_of(sample.dtype));
+      return RowOperand{operand.data + begin * element, operand.stride};
     };
     for_each_part(parts_, shape[0], [&](int part, Range range) {
       const PartialSums own{sums.part(part), 1, 1, sums.width};
@@ -96,9 +100,14 @@ class MultiplyBackward final : public Kernel {
         own.clear(0);
         HWY_DYNAMIC_DISPATCH(product_sums)
         (sample, at(operands.diff_dst, n), at(operands.a, n), {0, sample.rows}, own.part(0));
-        float* row = diff_b.as<float>() + n * rows_of(diff_b).stride;
+        const std::int64_t row = n * rows_of(diff_b).stride;
         for (std::int64_t c = 0; c < channels_; ++c) {
-          row[c] = static_cast<float>(own.total(0, c, channels_));
+          const double total = own.total(0, c, channels_);
+          if (diff_b.spec.dtype == DType::bf16) {
+            diff_b.as<BFloat16>()[row + c] = bf16_of(static_cast<float>(total));
+          } else {
+            diff_b.as<float>()[row + c] = static_cast<float>(total);
+          }
         }
       }
     });
@@ -113,7 +122,7 @@ class MultiplyBackward final : public Kernel {
 std::string check_backward(const Problem& problem) {
   const int rank = problem.input(0).shape.rank();
   if (rank != 2 && rank != 4) return "sums per channel are taken over rank 2 and 4";
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 std::unique_ptr<Kernel> make_backward(const Problem& problem, std::span<const Layout>) {

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <concepts>
 #include <vector>
 
 #include "backends/native/row_space.h"
@@ -24,12 +26,19 @@ namespace {
 // be off in the last bit, which is enough to tip a tie in a later max pool or ReLU.
 using Channel = std::array<float, 256>;
 
+// A number of the table, which is one of dst's type.
+void store_exact(float number, float* to) { *to = number; }
+void store_exact(float number, BFloat16* to) {
+  to->bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(number) >> 16);
+}
+
 // Neighbouring pixels of one sample: channel c's lie at src + c * src_channel_stride, and all
 // channels of a pixel together in dst.
 struct PixelRun {
   const std::uint8_t* src = nullptr;
   std::int64_t src_channel_stride = 0;
-  float* dst = nullptr;
+  std::byte* dst = nullptr;
+  DType dtype = DType::f32;  // of dst
   std::int64_t dst_pixel_stride = 0;
   std::int64_t pixels = 0;
 };
@@ -50,13 +59,15 @@ HWY_INLINE hn::Vec<D> normalized(D d, Lanes lanes, const std::uint8_t* src,
   return hn::GatherIndex(d, channel.data(), hn::PromoteTo(integers, lanes.load(src)));
 }
 
-void normalize_run(const PixelRun& run, std::span<const Channel> channels) {
+template <typename T>
+HWY_INLINE void normalize_as(const PixelRun& run, std::span<const Channel> channels) {
+  T* const dst = reinterpret_cast<T*>(run.dst);
   const hn::ScalableTag<float> d;
   const auto count = static_cast<std::int64_t>(channels.size());
   std::int64_t done = 0;
   if (count == 1 && run.dst_pixel_stride == 1) {
     for_lanes(d, run.pixels, [&](auto lanes, std::int64_t i) HWY_ATTR {
-      lanes.store(normalized(d, lanes, run.src + i, channels[0]), run.dst + i);
+      lanes.store(normalized(d, lanes, run.src + i, channels[0]), dst + i);
     });
     return;
   }
@@ -66,17 +77,29 @@ void normalize_run(const PixelRun& run, std::span<const Channel> channels) {
     const std::uint8_t* const green = red + run.src_channel_stride;
     const std::uint8_t* const blue = green + run.src_channel_stride;
     for (; done + lanes_of(d) <= run.pixels; done += lanes_of(d)) {
-      hn::StoreInterleaved3(normalized(d, lanes, red + done, channels[0]),
-                            normalized(d, lanes, green + done, channels[1]),
-                            normalized(d, lanes, blue + done, channels[2]), d, run.dst + 3 * done);
+      const auto r = normalized(d, lanes, red + done, channels[0]);
+      const auto g = normalized(d, lanes, green + done, channels[1]);
+      const auto b = normalized(d, lanes, blue + done, channels[2]);
+      if constexpr (std::same_as<T, float>) {
+        hn::StoreInterleaved3(r, g, b, d, dst + 3 * done);
+      } else {
+        const hn::Rebind<std::uint16_t, decltype(d)> bits;
+        hn::StoreInterleaved3(narrowed(d, r), narrowed(d, g), narrowed(d, b), bits,
+                              reinterpret_cast<std::uint16_t*>(dst) + 3 * done);
+      }
     }
   }
   for (std::int64_t i = done; i < run.pixels; ++i) {
     for (std::int64_t c = 0; c < count; ++c) {
-      run.dst[i * run.dst_pixel_stride + c] =
-          channels[static_cast<std::size_t>(c)][run.src[c * run.src_channel_stride + i]];
+      store_exact(channels[static_cast<std::size_t>(c)][run.src[c * run.src_channel_stride + i]],
+                  dst + i * run.dst_pixel_stride + c);
     }
   }
+}
+
+void normalize_run(const PixelRun& run, std::span<const Channel> channels) {
+  with_element(run.dtype,
+               [&](auto element) HWY_ATTR { normalize_as<decltype(element)>(run, channels); });
 }
 
 }  // namespace
@@ -97,8 +120,10 @@ class Normalize final : public Kernel {
       const double mean = attributes.mean[c], deviation = attributes.deviation[c];
       Channel& channel = channels_.emplace_back();
       for (std::size_t pixel = 0; pixel < 256; ++pixel) {
-        channel[pixel] =
-            static_cast<float>((static_cast<double>(pixel) / 255.0 - mean) / deviation);
+        const double exact = (static_cast<double>(pixel) / 255.0 - mean) / deviation;
+        channel[pixel] = attributes.dtype == DType::bf16
+                             ? static_cast<float>(widened(narrowed<BFloat16>(exact)))
+                             : static_cast<float>(exact);
       }
     }
   }
@@ -114,8 +139,10 @@ class Normalize final : public Kernel {
       for (std::int64_t n = begin; n < end; ++n) {
         const bool mirrored = flip_ && flips(args.state->seed, args.state->epoch,
                                              args.inputs[1].as<std::int32_t>()[n]);
-        if (mirrored) {
-          mirror(args.inputs[0], dst, n);
+        if (mirrored && dst.spec.dtype == DType::bf16) {
+          mirror<BFloat16>(args.inputs[0], dst, n);
+        } else if (mirrored) {
+          mirror<float>(args.inputs[0], dst, n);
         } else {
           copy(args.inputs[0], dst, n);
         }
@@ -132,24 +159,27 @@ class Normalize final : public Kernel {
       HWY_DYNAMIC_DISPATCH(normalize_run)
       ({.src = pixels.as<std::uint8_t>() + n * pixels.strides[0] + h * pixels.strides[2],
         .src_channel_stride = pixels.strides[1],
-        .dst = dst.as<float>() + n * dst.strides[0] + h * dst.strides[2],
+        .dst = dst.data + (n * dst.strides[0] + h * dst.strides[2]) *
+                              static_cast<std::int64_t>(size_of(dst.spec.dtype)),
+        .dtype = dst.spec.dtype,
         .dst_pixel_stride = dst.strides[3],
         .pixels = whole ? height * width : width},
        channels_);
     }
   }
 
+  template <typename T>
   void mirror(const Tensor& pixels, const Tensor& dst, std::int64_t n) const {
     const std::int64_t height = dst.shape()[2], width = dst.shape()[3];
     for (std::int64_t h = 0; h < height; ++h) {
       const std::uint8_t* const src =
           pixels.as<std::uint8_t>() + n * pixels.strides[0] + h * pixels.strides[2];
-      float* const row = dst.as<float>() + n * dst.strides[0] + h * dst.strides[2];
+      T* const row = dst.as<T>() + n * dst.strides[0] + h * dst.strides[2];
       for (std::int64_t w = 0; w < width; ++w) {
         for (std::size_t c = 0; c < channels_.size(); ++c) {
           const auto channel = static_cast<std::int64_t>(c);
-          row[w * dst.strides[3] + channel] =
-              channels_[c][src[channel * pixels.strides[1] + width - 1 - w]];
+          store_exact(channels_[c][src[channel * pixels.strides[1] + width - 1 - w]],
+                      row + w * dst.strides[3] + channel);
         }
       }
     }
@@ -159,11 +189,7 @@ class Normalize final : public Kernel {
   std::vector<Channel> channels_;
 };
 
-std::string check_normalize(const Problem& problem) {
-  const DType dtype = problem.output(0).dtype;
-  return dtype == DType::f32 ? std::string()
-                             : fmt::format("native computes in f32, not {}", name_of(dtype));
-}
+std::string check_normalize(const Problem& problem) { return refuse_other_than_floats(problem); }
 
 std::unique_ptr<Kernel> make_normalize(const Problem& problem, std::span<const Layout>) {
   auto kernel =

@@ -25,7 +25,8 @@ namespace {
 // or Adam's moments. The old and the new may be the same memory.
 struct Piece {
   const float* parameter = nullptr;
-  const float* gradient = nullptr;
+  const std::byte* gradient = nullptr;
+  DType gradient_dtype = DType::f32;
   const float* first = nullptr;
   const float* second = nullptr;
   float* new_parameter = nullptr;
@@ -55,13 +56,15 @@ namespace ridgeline::native {
 namespace HWY_NAMESPACE {
 namespace {
 
-void sgd_piece(const SgdStep& step, const Piece& piece) {
+template <typename T>
+HWY_INLINE void sgd_piece_of(const SgdStep& step, const Piece& piece) {
+  const T* const gradient = reinterpret_cast<const T*>(piece.gradient);
   const hn::ScalableTag<float> d;
   const auto rate = hn::Set(d, step.rate), scale = hn::Set(d, step.gradient_scale);
   const auto momentum = hn::Set(d, step.momentum), decay = hn::Set(d, step.weight_decay);
   for_lanes(d, piece.count, [&](auto lanes, std::int64_t i) HWY_ATTR {
     const auto parameter = lanes.load(piece.parameter + i);
-    auto change = hn::MulAdd(decay, parameter, hn::Mul(lanes.load(piece.gradient + i), scale));
+    auto change = hn::MulAdd(decay, parameter, hn::Mul(lanes.load(gradient + i), scale));
     if (piece.first != nullptr) {
       const auto velocity = hn::MulAdd(momentum, lanes.load(piece.first + i), change);
       lanes.store(velocity, piece.new_first + i);
@@ -71,7 +74,9 @@ void sgd_piece(const SgdStep& step, const Piece& piece) {
   });
 }
 
-void adam_piece(const AdamStep& step, const Piece& piece) {
+template <typename T>
+HWY_INLINE void adam_piece_of(const AdamStep& step, const Piece& piece) {
+  const T* const gradient = reinterpret_cast<const T*>(piece.gradient);
   const hn::ScalableTag<float> d;
   const auto scale = hn::Set(d, step.gradient_scale);
   const auto shrink = hn::Set(d, step.shrink), decay = hn::Set(d, step.weight_decay);
@@ -81,7 +86,7 @@ void adam_piece(const AdamStep& step, const Piece& piece) {
   const auto root_scale = hn::Set(d, step.root_scale);
   for_lanes(d, piece.count, [&](auto lanes, std::int64_t i) HWY_ATTR {
     const auto parameter = lanes.load(piece.parameter + i);
-    const auto diff = hn::MulAdd(decay, parameter, hn::Mul(lanes.load(piece.gradient + i), scale));
+    const auto diff = hn::MulAdd(decay, parameter, hn::Mul(lanes.load(gradient + i), scale));
     const auto first = hn::MulAdd(beta1, lanes.load(piece.first + i), hn::Mul(rest1, diff));
     const auto second =
         hn::MulAdd(beta2, lanes.load(piece.second + i), hn::Mul(rest2, hn::Mul(diff, diff)));
@@ -91,6 +96,16 @@ void adam_piece(const AdamStep& step, const Piece& piece) {
     lanes.store(hn::MulAdd(shrink, parameter, hn::Neg(hn::Div(hn::Mul(rate, first), denominator))),
                 piece.new_parameter + i);
   });
+}
+
+void sgd_piece(const SgdStep& step, const Piece& piece) {
+  with_element(piece.gradient_dtype,
+               [&](auto element) HWY_ATTR { sgd_piece_of<decltype(element)>(step, piece); });
+}
+
+void adam_piece(const AdamStep& step, const Piece& piece) {
+  with_element(piece.gradient_dtype,
+               [&](auto element) HWY_ATTR { adam_piece_of<decltype(element)>(step, piece); });
 }
 
 }  // namespace
@@ -199,7 +214,10 @@ class Optimizer final : public Kernel {
     };
     Piece piece;
     piece.parameter = input(0);
-    piece.gradient = input(1);
+    const Tensor& gradient = args.inputs[place.inputs[1]];
+    piece.gradient_dtype = gradient.spec.dtype;
+    piece.gradient =
+        gradient.data + range.begin * static_cast<std::int64_t>(size_of(gradient.spec.dtype));
     piece.new_parameter = output(0);
     if (place.states > 0) {
       piece.first = input(2);
@@ -237,10 +255,11 @@ std::unique_ptr<Kernel> make(const Problem& problem, std::span<const Layout>) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"sgd_all", patterns::run_of_same<OpKind::sgd>, refuse_other_than_f32, make<SgdAttributes>},
-    {"adam_all", patterns::run_of_same<OpKind::adam>, refuse_other_than_f32, make<AdamAttributes>},
-    {"sgd", match_one<OpKind::sgd>, refuse_other_than_f32, make<SgdAttributes>},
-    {"adam", match_one<OpKind::adam>, refuse_other_than_f32, make<AdamAttributes>},
+    {"sgd_all", patterns::run_of_same<OpKind::sgd>, refuse_other_than_floats, make<SgdAttributes>},
+    {"adam_all", patterns::run_of_same<OpKind::adam>, refuse_other_than_floats,
+     make<AdamAttributes>},
+    {"sgd", match_one<OpKind::sgd>, refuse_other_than_floats, make<SgdAttributes>},
+    {"adam", match_one<OpKind::adam>, refuse_other_than_floats, make<AdamAttributes>},
 };
 
 }  // namespace

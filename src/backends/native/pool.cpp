@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "backends/native/pool_geometry.h"
@@ -19,13 +17,14 @@
 namespace ridgeline::native {
 namespace {
 
+// Views of images count in elements of their own type.
 struct PoolTask {
+  DType dtype = DType::f32;
   std::int64_t channels = 0;
   PoolAxis rows, columns;
   const WindowTaps* row_taps = nullptr;
   const WindowTaps* column_taps = nullptr;
-  ImageView<const float> src;
-  ImageView<float> dst;
+  ImageView<std::byte> src, dst;
   ImageView<std::uint8_t> positions;  // one of the two, or neither
   ImageView<std::int32_t> wide_positions;
 };
@@ -40,20 +39,21 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // One window: the taps on the image, the element under the first of them and where results go.
+template <typename T>
 struct Window {
   std::int64_t first_row, rows, first_column, columns;  // taps
   std::int64_t divisor;
-  const float* src;
+  const T* src;
   std::int64_t row_step, column_step;
-  float* dst;
+  T* dst;
   std::uint8_t* positions;
   std::int32_t* wide_positions;
 };
 
 // The first of equals wins; a NaN beats everything and stays. Positions are small whole numbers,
 // kept as floats beside the maxima.
-template <class D, class Lanes>
-HWY_INLINE void max_of_any(D d, Lanes lanes, std::int64_t kernel_columns, const Window& w,
+template <typename T, class D, class Lanes>
+HWY_INLINE void max_of_any(D d, Lanes lanes, std::int64_t kernel_columns, const Window<T>& w,
                            std::int64_t c) {
   const std::int64_t first = w.first_row * kernel_columns + w.first_column;
   auto best = lanes.load(w.src + c);
@@ -77,8 +77,8 @@ HWY_INLINE void max_of_any(D d, Lanes lanes, std::int64_t kernel_columns, const 
 }
 
 // The same for a whole window of kSize by kSize.
-template <int kSize, bool kPositions, class D, class Lanes>
-HWY_INLINE void max_of_square(D d, Lanes lanes, const Window& w, std::int64_t c) {
+template <int kSize, bool kPositions, typename T, class D, class Lanes>
+HWY_INLINE void max_of_square(D d, Lanes lanes, const Window<T>& w, std::int64_t c) {
   auto best = lanes.load(w.src + c);
   auto position = hn::Zero(d);
 #pragma GCC unroll 9
@@ -102,7 +102,8 @@ HWY_INLINE void max_of_square(D d, Lanes lanes, const Window& w, std::int64_t c)
 struct Steps {
   std::int64_t src, dst, positions;
 
-  HWY_INLINE void advance(Window& w) const {
+  template <typename T>
+  HWY_INLINE void advance(Window<T>& w) const {
     w.src += src;
     w.dst += dst;
     if (w.positions != nullptr) w.positions += positions;
@@ -110,8 +111,8 @@ struct Steps {
   }
 };
 
-template <int kSize, bool kPositions, class D>
-HWY_INLINE void max_run(D d, std::int64_t channels, Window w, Steps steps, std::int64_t count) {
+template <int kSize, bool kPositions, typename T, class D>
+HWY_INLINE void max_run(D d, std::int64_t channels, Window<T> w, Steps steps, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     for_lanes(d, channels, [&](auto lanes, std::int64_t c) HWY_ATTR {
       max_of_square<kSize, kPositions>(d, lanes, w, c);
@@ -124,8 +125,8 @@ HWY_INLINE void max_run(D d, std::int64_t channels, Window w, Steps steps, std::
 
 // `count` neighbouring windows whose taps lie on the image in the same way.
 struct Max {
-  template <class D>
-  HWY_INLINE void operator()(D d, const PoolTask& task, Window w, Steps steps,
+  template <typename T, class D>
+  HWY_INLINE void operator()(D d, const PoolTask& task, Window<T> w, Steps steps,
                              std::int64_t count) const {
     const std::int64_t size = task.rows.kernel, channels = task.channels;
     const bool whole = w.rows == size && w.columns == size && task.columns.kernel == size;
@@ -148,15 +149,15 @@ struct Max {
 };
 
 // kVectors neighbouring vectors, whose sums do not wait for each other.
-template <int kVectors, class D, class Lanes>
-HWY_INLINE void average_strip(D d, Lanes lanes, const Window& w, float inverse, std::int64_t c) {
+template <int kVectors, typename T, class D, class Lanes>
+HWY_INLINE void average_strip(D d, Lanes lanes, const Window<T>& w, float inverse, std::int64_t c) {
   const std::int64_t step = lanes_of(d);
   hn::Vec<D> sum[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
   for (std::int64_t row = 0; row < w.rows; ++row) {
     for (std::int64_t column = 0; column < w.columns; ++column) {
-      const float* src = w.src + row * w.row_step + column * w.column_step + c;
+      const T* src = w.src + row * w.row_step + column * w.column_step + c;
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sum[v] = hn::Add(sum[v], lanes.load(src + v * step));
     }
@@ -168,8 +169,8 @@ HWY_INLINE void average_strip(D d, Lanes lanes, const Window& w, float inverse, 
 }
 
 struct Average {
-  template <class D>
-  HWY_INLINE void operator()(D d, const PoolTask& task, Window w, Steps steps,
+  template <typename T, class D>
+  HWY_INLINE void operator()(D d, const PoolTask& task, Window<T> w, Steps steps,
                              std::int64_t count) const {
     const float inverse = 1.0F / static_cast<float>(w.divisor);
     const std::int64_t step = lanes_of(d), channels = task.channels;
@@ -188,12 +189,14 @@ struct Average {
 };
 
 // dst rows [begin, end) of all samples.
-template <class D, class Operation>
+template <typename T, class D, class Operation>
 HWY_INLINE void pool_with(D d, const PoolTask& task, Range range, Operation operation) {
   const bool wide = task.wide_positions.data != nullptr;
   const Steps steps = {task.columns.stride * task.src.pixel, task.dst.pixel,
                        wide ? task.wide_positions.pixel : task.positions.pixel};
-  Window w{};
+  const ImageView<const T> src = task.src.as<const T>();
+  const ImageView<T> dst = task.dst.as<T>();
+  Window<T> w{};
   w.row_step = task.rows.dilation * task.src.row;
   w.column_step = task.columns.dilation * task.src.pixel;
   for (std::int64_t row = range.begin; row < range.end; ++row) {
@@ -209,9 +212,8 @@ HWY_INLINE void pool_with(D d, const PoolTask& task, Range range, Operation oper
       w.first_column = taps.begin;
       w.columns = taps.end - taps.begin;
       w.divisor = row_taps.divisor * taps.divisor;
-      w.src = task.src.at(n, task.rows.pixel(h, row_taps.begin),
-                          task.columns.pixel(column, taps.begin));
-      w.dst = task.dst.at(n, h, column);
+      w.src = src.at(n, task.rows.pixel(h, row_taps.begin), task.columns.pixel(column, taps.begin));
+      w.dst = dst.at(n, h, column);
       if (task.positions.data != nullptr) w.positions = task.positions.at(n, h, column);
       if (wide) w.wide_positions = task.wide_positions.at(n, h, column);
       operation(d, task, w, steps, next - column);
@@ -223,8 +225,14 @@ HWY_INLINE void pool_with(D d, const PoolTask& task, Range range, Operation oper
 // Few channels fill a shorter vector better.
 template <class Operation>
 HWY_INLINE void pool_by_width(const PoolTask& task, Range range, Operation operation) {
-  if (task.channels <= 8) return pool_with(hn::CappedTag<float, 8>(), task, range, operation);
-  pool_with(hn::ScalableTag<float>(), task, range, operation);
+  with_element(task.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    if (task.channels <= 8) {
+      pool_with<T>(hn::CappedTag<float, 8>(), task, range, operation);
+    } else {
+      pool_with<T>(hn::ScalableTag<float>(), task, range, operation);
+    }
+  });
 }
 
 void max_rows(const PoolTask& task, Range range) { pool_by_width(task, range, Max()); }
@@ -262,8 +270,9 @@ class Pool final : public Kernel {
     task.columns = columns_;
     task.row_taps = row_taps_.data();
     task.column_taps = column_taps_.data();
-    task.src = ImageView<const float>(args.inputs[0]);
-    task.dst = ImageView<float>(args.outputs[0]);
+    task.dtype = args.inputs[0].spec.dtype;
+    task.src = ImageView<std::byte>(args.inputs[0]);
+    task.dst = ImageView<std::byte>(args.outputs[0]);
     if (kind_ == PoolKind::max && args.outputs[1].data != nullptr) {
       if (args.outputs[1].spec.dtype == DType::u8) {
         task.positions = ImageView<std::uint8_t>(args.outputs[1]);
@@ -292,9 +301,7 @@ std::string check_pool(const Problem& problem) {
   if (std::get<PoolAttributes>(problem.node().attributes).kind == PoolKind::adaptive_average) {
     return "windows of different sizes";
   }
-  const DType dtype = problem.input(0).dtype;
-  if (dtype == DType::f32) return {};
-  return fmt::format("native computes in f32, not {}", name_of(dtype));
+  return refuse_other_than_floats(problem);
 }
 
 std::unique_ptr<Kernel> make_pool(const Problem& problem, std::span<const Layout>) {

@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <optional>
 #include <type_traits>
@@ -25,15 +23,15 @@ namespace ridgeline::native {
 namespace {
 
 struct PoolBackwardTask {
+  DType dtype = DType::f32;
   std::int64_t channels = 0;
   PoolAxis rows, columns;
   const Covers* row_covers = nullptr;
   const Covers* column_covers = nullptr;
   const float* inverses = nullptr;  // average: 1 / divisor of each window; max: null
-  ImageView<const float> diff_dst, kept;
+  ImageView<std::byte> diff_dst, kept, diff_src;
   ImageView<const std::uint8_t> positions;  // max: one of the two
   ImageView<const std::int32_t> wide_positions;
-  ImageView<float> diff_src;
   const ActivationAttributes* activation = nullptr;  // none: null
 };
 
@@ -82,19 +80,21 @@ struct Place {
 };
 
 // The gradient before the activation becomes the one after it, is stored and added to the sums.
-template <class D, class Lanes, class Activation, class V>
-HWY_INLINE void finish(D d, Lanes lanes, const float* kept, float* diff_src, Activation activation,
-                       V diff, V& sum) {
+template <typename T, class D, class Lanes, class Activation, class V>
+HWY_INLINE void finish(D d, Lanes lanes, const T* kept, T* diff_src, Activation activation, V diff,
+                       V& sum) {
   if constexpr (Activation::kActive) diff = activation.backward(d, diff, lanes.load(kept));
   lanes.store(diff, diff_src);
   sum = hn::Add(sum, diff);
 }
 
 // One row of diff_src: each pixel gathers from the windows that cover it.
-template <int kVectors, class D, class Lanes, class Activation>
+template <int kVectors, typename T, class D, class Lanes, class Activation>
 HWY_INLINE void gather_strip(D d, Lanes lanes, const PoolBackwardTask& task, Place at,
                              Activation activation, hn::Vec<D>* sums) {
   const std::int64_t step = lanes_of(d);
+  const ImageView<const T> diff_dsts = task.diff_dst.as<const T>(), kepts = task.kept.as<const T>();
+  const ImageView<T> diff_srcs = task.diff_src.as<T>();
   const Cover* const rows_begin = task.row_covers->begin(at.h);
   const Cover* const rows_end = task.row_covers->end(at.h);
   for (std::int64_t w = 0; w < task.columns.size; ++w) {
@@ -104,7 +104,7 @@ HWY_INLINE void gather_strip(D d, Lanes lanes, const PoolBackwardTask& task, Pla
     for (const Cover* row = rows_begin; row < rows_end; ++row) {
       for (const Cover* column = task.column_covers->begin(w); column < task.column_covers->end(w);
            ++column) {
-        const float* diff_dst = task.diff_dst.at(at.n, row->window, column->window) + at.c;
+        const T* diff_dst = diff_dsts.at(at.n, row->window, column->window) + at.c;
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) {
           diff[v] =
@@ -113,8 +113,8 @@ HWY_INLINE void gather_strip(D d, Lanes lanes, const PoolBackwardTask& task, Pla
         }
       }
     }
-    float* diff_src = task.diff_src.at(at.n, at.h, w) + at.c;
-    const float* kept = Activation::kActive ? task.kept.at(at.n, at.h, w) + at.c : diff_src;
+    T* diff_src = diff_srcs.at(at.n, at.h, w) + at.c;
+    const T* kept = Activation::kActive ? kepts.at(at.n, at.h, w) + at.c : diff_src;
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
       finish(d, lanes, kept + v * step, diff_src + v * step, activation, diff[v], sums[v]);
@@ -123,14 +123,15 @@ HWY_INLINE void gather_strip(D d, Lanes lanes, const PoolBackwardTask& task, Pla
 }
 
 // The two rows of diff_src under one row of 2x2 windows that neither overlap nor leave gaps.
-template <int kVectors, class D, class Lanes, class Activation>
+template <int kVectors, typename T, class D, class Lanes, class Activation>
 HWY_INLINE void scatter_strip(D d, Lanes lanes, const PoolBackwardTask& task, Place at,
                               Activation activation, hn::Vec<D>* sums) {
   const std::int64_t step = lanes_of(d);
-  const float* diff_dst = task.diff_dst.at(at.n, at.h, 0) + at.c;
+  const T* diff_dst = task.diff_dst.as<const T>().at(at.n, at.h, 0) + at.c;
   const std::uint8_t* positions = task.positions.at(at.n, at.h, 0) + at.c;
-  float* diff_src = task.diff_src.at(at.n, 2 * at.h, 0) + at.c;
-  const float* kept = Activation::kActive ? task.kept.at(at.n, 2 * at.h, 0) + at.c : diff_src;
+  T* diff_src = task.diff_src.as<T>().at(at.n, 2 * at.h, 0) + at.c;
+  const T* kept =
+      Activation::kActive ? task.kept.as<const T>().at(at.n, 2 * at.h, 0) + at.c : diff_src;
   for (std::int64_t window = 0; window < task.columns.windows; ++window) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
@@ -151,12 +152,12 @@ HWY_INLINE void scatter_strip(D d, Lanes lanes, const PoolBackwardTask& task, Pl
   }
 }
 
-template <class D>
+template <typename T, class D>
 HWY_INLINE void clear_pixels(D d, const PoolBackwardTask& task, std::int64_t n, std::int64_t h,
                              std::int64_t first) {
   for (std::int64_t w = first; w < task.columns.size; ++w) {
     for_lanes(d, task.channels, [&](auto lanes, std::int64_t c) HWY_ATTR {
-      lanes.store(hn::Zero(d), task.diff_src.at(n, h, w) + c);
+      lanes.store(hn::Zero(d), task.diff_src.as<T>().at(n, h, w) + c);
     });
   }
 }
@@ -188,51 +189,57 @@ HWY_INLINE void for_strips(D d, std::int64_t channels, double* sums, const Body&
   if (c < channels) run_strip<1>(d, FirstLanes<D>{channels - c}, c, sums, body);
 }
 
-template <class D, class Activation>
+template <typename T, class D, class Activation>
 HWY_INLINE void gather_rows(D d, const PoolBackwardTask& task, Range range, double* sums,
                             Activation activation) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
     const std::int64_t n = row / task.rows.size, h = row % task.rows.size;
     for_strips(
         d, task.channels, sums, [&](auto strip, auto lanes, std::int64_t c, auto* totals) HWY_ATTR {
-          gather_strip<decltype(strip)::value>(d, lanes, task, {n, h, c}, activation, totals);
+          gather_strip<decltype(strip)::value, T>(d, lanes, task, {n, h, c}, activation, totals);
         });
   }
 }
 
 // Rows are rows of windows; the last of a sample also clears what no window covers below it.
-template <class D, class Activation>
+template <typename T, class D, class Activation>
 HWY_INLINE void scatter_windows(D d, const PoolBackwardTask& task, Range range, double* sums,
                                 Activation activation) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
     const std::int64_t n = row / task.rows.windows, h = row % task.rows.windows;
     for_strips(
         d, task.channels, sums, [&](auto strip, auto lanes, std::int64_t c, auto* totals) HWY_ATTR {
-          scatter_strip<decltype(strip)::value>(d, lanes, task, {n, h, c}, activation, totals);
+          scatter_strip<decltype(strip)::value, T>(d, lanes, task, {n, h, c}, activation, totals);
         });
-    clear_pixels(d, task, n, 2 * h, 2 * task.columns.windows);
-    clear_pixels(d, task, n, 2 * h + 1, 2 * task.columns.windows);
+    clear_pixels<T>(d, task, n, 2 * h, 2 * task.columns.windows);
+    clear_pixels<T>(d, task, n, 2 * h + 1, 2 * task.columns.windows);
     if (h + 1 < task.rows.windows) continue;
     for (std::int64_t below = 2 * h + 2; below < task.rows.size; ++below) {
-      clear_pixels(d, task, n, below, 0);
+      clear_pixels<T>(d, task, n, below, 0);
     }
   }
 }
 
 // `sums` null: not wanted.
 void gather_pixels(const PoolBackwardTask& task, Range range, double* sums) {
-  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
-    gather_rows(hn::ScalableTag<float>(), task, range, sums, activation);
+  with_element(task.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+      gather_rows<T>(hn::ScalableTag<float>(), task, range, sums, activation);
+    });
   });
 }
 
 void scatter_pixels(const PoolBackwardTask& task, Range range, double* sums) {
-  with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
-    if (task.channels <= 8) {
-      scatter_windows(hn::CappedTag<float, 8>(), task, range, sums, activation);
-    } else {
-      scatter_windows(hn::ScalableTag<float>(), task, range, sums, activation);
-    }
+  with_element(task.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    with_common_activation(task.activation, [&](auto activation) HWY_ATTR {
+      if (task.channels <= 8) {
+        scatter_windows<T>(hn::CappedTag<float, 8>(), task, range, sums, activation);
+      } else {
+        scatter_windows<T>(hn::ScalableTag<float>(), task, range, sums, activation);
+      }
+    });
   });
 }
 
@@ -326,9 +333,10 @@ class PoolBackward final : public Kernel {
     task.row_covers = &row_covers_;
     task.column_covers = &column_covers_;
     if (!inverses_.empty()) task.inverses = inverses_.data();
-    task.diff_dst = ImageView<const float>(args.inputs[operands_.diff_dst]);
-    task.diff_src = ImageView<float>(args.outputs[0]);
-    if (operands_.kept) task.kept = ImageView<const float>(args.inputs[*operands_.kept]);
+    task.dtype = args.outputs[0].spec.dtype;
+    task.diff_dst = ImageView<std::byte>(args.inputs[operands_.diff_dst]);
+    task.diff_src = ImageView<std::byte>(args.outputs[0]);
+    if (operands_.kept) task.kept = ImageView<std::byte>(args.inputs[*operands_.kept]);
     if (operands_.positions) {
       const Tensor& positions = args.inputs[*operands_.positions];
       if (positions.spec.dtype == DType::u8) {
@@ -355,9 +363,7 @@ std::string check_pool_backward(const Problem& problem) {
   if (std::get<PoolAttributes>(problem.node().attributes).kind == PoolKind::adaptive_average) {
     return "windows of different sizes";
   }
-  const DType dtype = problem.input(0).dtype;
-  if (dtype == DType::f32) return {};
-  return fmt::format("native computes in f32, not {}", name_of(dtype));
+  return refuse_other_than_floats(problem);
 }
 
 std::unique_ptr<Kernel> make_pool_backward(const Problem& problem, std::span<const Layout>) {

@@ -51,18 +51,26 @@ struct Covers {
 [[nodiscard]] std::vector<WindowTaps> taps_of_windows(const PoolAxis& axis, bool count_padding);
 [[nodiscard]] Covers covers_of_pixels(const PoolAxis& axis);
 
-// An image tensor with its channels innermost.
+// An image tensor with its channels innermost. Of std::byte where the type of its elements, which
+// strides count, is chosen later.
 template <typename T>
 struct ImageView {
   T* data = nullptr;
   std::int64_t sample = 0, row = 0, pixel = 0;  // strides
 
   ImageView() = default;
+  ImageView(T* first, std::int64_t sample_stride, std::int64_t row_stride,
+            std::int64_t pixel_stride)
+      : data(first), sample(sample_stride), row(row_stride), pixel(pixel_stride) {}
   explicit ImageView(const Tensor& tensor)
       : data(tensor.as<T>()),
         sample(tensor.strides[0]),
         row(tensor.strides[2]),
         pixel(tensor.strides[3]) {}
+  template <typename Element>
+  [[nodiscard]] ImageView<Element> as() const {
+    return {reinterpret_cast<Element*>(data), sample, row, pixel};
+  }
   [[nodiscard]] T* at(std::int64_t n, std::int64_t h, std::int64_t w) const {
     return data + n * sample + h * row + w * pixel;
   }

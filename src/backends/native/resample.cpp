@@ -31,8 +31,8 @@ struct BoxAxis {
 
 // dst = sum over the box of src, with the factors of both; images in nhwc.
 struct ResampleTask {
-  ImageView<const float> src;
-  ImageView<float> dst;
+  DType dtype = DType::f32;
+  ImageView<std::byte> src, dst;
   const BoxAxis *rows = nullptr, *columns = nullptr;
   std::int64_t channels = 0;
 };
@@ -47,7 +47,10 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // A range of dst's rows of pixels.
-void sum_boxes(const ResampleTask& task, Range range) {
+template <typename T>
+HWY_INLINE void sum_boxes_of(const ResampleTask& task, Range range) {
+  const ImageView<const T> from = task.src.as<const T>();
+  const ImageView<T> to = task.dst.as<T>();
   const hn::ScalableTag<float> d;
   const auto height = static_cast<std::int64_t>(task.rows->boxes.size());
   const auto width = static_cast<std::int64_t>(task.columns->boxes.size());
@@ -58,20 +61,25 @@ void sum_boxes(const ResampleTask& task, Range range) {
     const Box& rows = task.rows->boxes[static_cast<std::size_t>(row % height)];
     for (std::int64_t x = 0; x < width; ++x) {
       const Box& columns = task.columns->boxes[static_cast<std::size_t>(x)];
-      float* const dst = task.dst.at(n, row % height, x);
+      T* const dst = to.at(n, row % height, x);
       const auto factor = hn::Set(d, rows.factor * columns.factor);
       for_lanes(d, task.channels, [&](auto lanes, std::int64_t c) HWY_ATTR {
         auto sum = hn::Zero(d);
         for (std::int64_t h = rows.begin; h < rows.end; ++h) {
           for (std::int64_t w = columns.begin; w < columns.end; ++w) {
             const auto own = hn::Set(d, row_factors[h] * column_factors[w]);
-            sum = hn::MulAdd(lanes.load(task.src.at(n, h, w) + c), own, sum);
+            sum = hn::MulAdd(lanes.load(from.at(n, h, w) + c), own, sum);
           }
         }
         lanes.store(hn::Mul(sum, factor), dst + c);
       });
     }
   }
+}
+
+void sum_boxes(const ResampleTask& task, Range range) {
+  with_element(task.dtype,
+               [&](auto element) HWY_ATTR { sum_boxes_of<decltype(element)>(task, range); });
 }
 
 }  // namespace
@@ -135,8 +143,9 @@ class Resample final : public Kernel {
   void run(const KernelArgs& args) const override {
     const Shape& shape = args.outputs[0].shape();
     ResampleTask task;
-    task.src = ImageView<const float>(args.inputs[0]);
-    task.dst = ImageView<float>(args.outputs[0]);
+    task.dtype = args.inputs[0].spec.dtype;
+    task.src = ImageView<std::byte>(args.inputs[0]);
+    task.dst = ImageView<std::byte>(args.outputs[0]);
     task.rows = &rows_;
     task.columns = &columns_;
     task.channels = shape[1];
@@ -167,15 +176,15 @@ std::string check_adaptive(const Problem& problem) {
   if (std::get<PoolAttributes>(problem.node().attributes).kind != PoolKind::adaptive_average) {
     return "not an adaptive pool";
   }
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 constexpr KernelRow kRows[] = {
     {"adaptive_pool", match_one<OpKind::pool>, check_adaptive, make_resample<averages, false>},
     {"adaptive_pool_backward", match_one<OpKind::pool_backward>, check_adaptive,
      make_resample<averages_backward, true>},
-    {"resize", match_one<OpKind::resize>, refuse_other_than_f32, make_resample<nearest, false>},
-    {"resize_backward", match_one<OpKind::resize_backward>, refuse_other_than_f32,
+    {"resize", match_one<OpKind::resize>, refuse_other_than_floats, make_resample<nearest, false>},
+    {"resize_backward", match_one<OpKind::resize_backward>, refuse_other_than_floats,
      make_resample<nearest_backward, true>},
 };
 

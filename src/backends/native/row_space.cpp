@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/bf16_unit.h"
 #include "base/error.h"
 
 namespace ridgeline::native {
@@ -20,14 +21,15 @@ bool all_dense(std::initializer_list<const Tensor*> tensors) {
                      [](const Tensor* tensor) { return rows_of(*tensor).dense(); });
 }
 
-RowSpace flat_space(std::int64_t elements, std::int64_t width) {
+RowSpace flat_space(const Tensor& tensor, std::int64_t width) {
+  const std::int64_t elements = tensor.shape().elements();
   const std::int64_t rows = (elements + width - 1) / width;
-  return {rows, width, elements - (rows - 1) * width, true};
+  return {rows, width, elements - (rows - 1) * width, true, tensor.spec.dtype};
 }
 
 RowSpace own_rows(const Tensor& tensor) {
   const RowView view = rows_of(tensor);
-  return {view.rows, view.width, view.width, false};
+  return {view.rows, view.width, view.width, false, tensor.spec.dtype};
 }
 
 }  // namespace
@@ -53,7 +55,12 @@ RowView rows_of(const Tensor& tensor) {
 
 RowOperand RowSpace::operand(const Tensor& tensor) const {
   const RowView view = rows_of(tensor);
-  return {reinterpret_cast<float*>(view.data), flat ? width : view.stride};
+  return {view.data, flat ? width : view.stride};
+}
+
+RowOperand operand_of(const Tensor& tensor) {
+  const RowView view = rows_of(tensor);
+  return {view.data, view.stride};
 }
 
 std::int64_t RowSpace::grain() const {
@@ -63,14 +70,14 @@ std::int64_t RowSpace::grain() const {
 RowSpace element_space(std::initializer_list<const Tensor*> tensors) {
   const Tensor& first = **tensors.begin();
   if (!all_dense(tensors)) return own_rows(first);
-  return flat_space(first.shape().elements(), kElementRow);
+  return flat_space(first, kElementRow);
 }
 
 RowSpace channel_space(std::initializer_list<const Tensor*> tensors) {
   const Tensor& first = **tensors.begin();
   const std::int64_t period = channel_period(first.shape()[1]);
   if (!all_dense(tensors) || first.shape().elements() < period) return own_rows(first);
-  return flat_space(first.shape().elements(), period);
+  return flat_space(first, period);
 }
 
 std::int64_t channel_period(std::int64_t channels) {
@@ -106,14 +113,23 @@ double PartialSums::total(int index, std::int64_t channel, std::int64_t channels
   return sum;
 }
 
-std::string refuse_other_than_f32(const Problem& problem) {
+std::string refuse_other_than_floats(const Problem& problem) {
   for (const std::vector<ValueId>* values : {&problem.inputs, &problem.outputs}) {
     for (const ValueId id : *values) {
       const DType dtype = problem.graph->value(id).spec.dtype;
-      if (dtype != DType::f32) return fmt::format("native computes in f32, not {}", name_of(dtype));
+      if (is_float(dtype) && dtype != DType::f32 && dtype != DType::bf16) {
+        return fmt::format("native computes in f32 and bf16, not {}", name_of(dtype));
+      }
     }
   }
   return {};
+}
+
+std::string refuse_product(const Problem& problem) {
+  if (problem.input(0).dtype == DType::bf16) {
+    if (std::string reason = refuse_bf16(); !reason.empty()) return reason;
+  }
+  return refuse_other_than_floats(problem);
 }
 
 std::vector<std::size_t> places_of(const Problem& problem) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// How kernels without windows see tensors: as rows of contiguous floats, pixels by channels in nhwc
-// and samples by everything else in plain. Dense tensors are cut anew into longer rows, so that
-// vectors are full whatever the number of channels.
+// How kernels without windows see tensors: as rows of contiguous elements, pixels by channels in
+// nhwc and samples by everything else in plain. Dense tensors are cut anew into longer rows, so
+// that vectors are full whatever the number of channels.
 
 #include <cstdint>
 #include <initializer_list>
@@ -25,16 +25,23 @@ struct RowView {
 
 [[nodiscard]] RowView rows_of(const Tensor& tensor);
 
-// Where one operand's rows lie.
+// Where one operand's rows lie, `stride` elements apart.
 struct RowOperand {
-  float* data = nullptr;
+  std::byte* data = nullptr;
   std::int64_t stride = 0;
+
+  template <typename T>
+  [[nodiscard]] T* row(std::int64_t index) const {
+    return reinterpret_cast<T*>(data) + index * stride;
+  }
 };
+[[nodiscard]] RowOperand operand_of(const Tensor& tensor);
 
 // The rows a kernel walks over: all of one width except the last.
 struct RowSpace {
   std::int64_t rows = 0, width = 0, last_width = 0;
-  bool flat = false;  // rows are pieces of dense memory, not the tensors' own
+  bool flat = false;         // rows are pieces of dense memory, not the tensors' own
+  DType dtype = DType::f32;  // of the elements
 
   [[nodiscard]] std::int64_t width_of(std::int64_t row) const {
     return row + 1 == rows ? last_width : width;
@@ -101,8 +108,10 @@ class Carver {
   std::size_t used_ = 0;
 };
 
-// Why a problem with a value that is not f32 is refused; empty when all are.
-[[nodiscard]] std::string refuse_other_than_f32(const Problem& problem);
+// Why a problem with a float that is neither f32 nor bf16 is refused; empty when there is none.
+[[nodiscard]] std::string refuse_other_than_floats(const Problem& problem);
+// The same for matrix products, which in bf16 need a unit of their own.
+[[nodiscard]] std::string refuse_product(const Problem& problem);
 
 // Where each input of the problem's only node stands among the kernel's arguments.
 [[nodiscard]] std::vector<std::size_t> places_of(const Problem& problem);

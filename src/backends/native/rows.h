@@ -59,6 +59,9 @@ namespace ridgeline::native {
 // turn them into views.
 [[nodiscard]] std::span<const KernelRow> concat_rows();
 
+// From f32 to bf16 and back: the weights of a network all at once, and single values.
+[[nodiscard]] std::span<const KernelRow> cast_rows();
+
 // Channel shuffle, alone, behind the concatenation of two halves, and back to them.
 [[nodiscard]] std::span<const KernelRow> shuffle_rows();
 

@@ -21,6 +21,8 @@ namespace {
 // own, as long as the row.
 struct ScaleTask {
   RowOperand src, factor, other, dst;
+  DType dtype = DType::f32;  // of src, other and dst
+  DType factor_dtype = DType::f32;
   std::int64_t rows_of_factor = 1;
   std::int64_t width = 0;
   // Of the last row that a factor serves, where rows are cut out of dense samples.
@@ -36,7 +38,7 @@ namespace ridgeline::native {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <bool kAdd>
+template <typename T, typename Factor, bool kAdd>
 HWY_INLINE void scale_with(const ScaleTask& task, Range range) {
   const hn::ScalableTag<float> d;
   for (std::int64_t row = range.begin; row < range.end; ++row) {
@@ -44,11 +46,10 @@ HWY_INLINE void scale_with(const ScaleTask& task, Range range) {
     const bool last = row % task.rows_of_factor + 1 == task.rows_of_factor;
     // Cut rows lie close together: those of the next sample begin where this one's last ends.
     const std::int64_t missing = group * (task.width - task.last_width);
-    const float* src = task.src.data + (row * task.src.stride - missing);
-    const float* factor = task.factor.data + group * task.factor.stride;
-    const float* other =
-        kAdd ? task.other.data + (row * task.other.stride - missing) : task.other.data;
-    float* dst = task.dst.data + (row * task.dst.stride - missing);
+    const T* src = task.src.row<const T>(row) - missing;
+    const Factor* factor = task.factor.row<const Factor>(group);
+    const T* other = kAdd ? task.other.row<const T>(row) - missing : nullptr;
+    T* dst = task.dst.row<T>(row) - missing;
     for_lanes(d, last ? task.last_width : task.width, [&](auto lanes, std::int64_t i) HWY_ATTR {
       auto x = hn::Mul(lanes.load(src + i), lanes.load(factor + i));
       if constexpr (kAdd) x = hn::Add(x, lanes.load(other + i));
@@ -58,11 +59,16 @@ HWY_INLINE void scale_with(const ScaleTask& task, Range range) {
 }
 
 void scale_rows_of(const ScaleTask& task, Range range) {
-  if (task.other.data != nullptr) {
-    scale_with<true>(task, range);
-  } else {
-    scale_with<false>(task, range);
-  }
+  with_element(task.dtype, [&](auto element) HWY_ATTR {
+    using T = decltype(element);
+    if (task.other.data != nullptr) {
+      scale_with<T, float, true>(task, range);
+    } else if (task.factor_dtype == DType::f32) {
+      scale_with<T, float, false>(task, range);
+    } else {
+      scale_with<T, T, false>(task, range);
+    }
+  });
 }
 
 }  // namespace
@@ -91,16 +97,20 @@ class Product final : public Kernel {
     const Tensor &a = args.inputs[0], &b = args.inputs[args.inputs.size() - 1];
     const Tensor& dst = args.outputs[0];
     const RowSpace space = element_space({&a, &b, &dst});
-    ScaleTask task{space.operand(a), space.operand(b), {}, space.operand(dst)};
+    ScaleTask task{space.operand(a),   space.operand(b), {},
+                   space.operand(dst), a.spec.dtype,     b.spec.dtype};
     task.width = task.last_width = space.width;
     const std::int64_t whole = space.last_width == space.width ? space.rows : space.rows - 1;
     run_task(task, whole);
     if (whole == space.rows) return;
     const auto moved = [&](RowOperand operand) {
-      operand.data += whole * operand.stride;
+      operand.data += whole * operand.stride * static_cast<std::int64_t>(size_of(task.dtype));
       return operand;
     };
-    ScaleTask rest{moved(task.src), moved(task.factor), {}, moved(task.dst)};
+    ScaleTask rest = task;
+    rest.src = moved(task.src);
+    rest.factor = moved(task.factor);
+    rest.dst = moved(task.dst);
     rest.width = rest.last_width = space.last_width;
     run_task(rest, 1);
   }
@@ -134,6 +144,7 @@ class Scale final : public Kernel {
     ScaleTask task;
     std::int64_t rows = 0;
     cut(src, space, task, rows);
+    task.dtype = src.spec.dtype;
     task.src = space.operand(src);
     task.dst = space.operand(dst);
     if (operands_.other) task.other = space.operand(other);
@@ -162,15 +173,22 @@ class Scale final : public Kernel {
                                             : 1.0F;
       if (operands_.factor) {
         const Tensor& given = args.inputs[*operands_.factor];
-        const float* from = given.as<float>();
-        if (given.shape().rank() == 4) from += n * rows_of(given).stride;
-        for (std::int64_t c = 0; c < channels; ++c) row[c] = from[c] * whole;
+        const std::int64_t from = given.shape().rank() == 4 ? n * rows_of(given).stride : 0;
+        if (given.spec.dtype == DType::bf16) {
+          const BFloat16* factor = given.as<BFloat16>() + from;
+          for (std::int64_t c = 0; c < channels; ++c) {
+            row[c] = float_of(factor[c]) * whole;
+          }
+        } else {
+          const float* factor = given.as<float>() + from;
+          for (std::int64_t c = 0; c < channels; ++c) row[c] = factor[c] * whole;
+        }
       } else {
         std::fill_n(row, channels, whole);
       }
       repeat_first_channels(channels, width, row);
     }
-    return {made, width};
+    return {reinterpret_cast<std::byte*>(made), width};
   }
 
   ScaleOperands operands_;
@@ -245,7 +263,7 @@ std::unique_ptr<Kernel> make_scale(const Problem& problem, std::span<const Layou
 std::string check_scale(const Problem& problem) {
   const int rank = problem.output(0).shape.rank();
   if (rank != 2 && rank != 4) return "factors go with values of rank 2 and 4";
-  return refuse_other_than_f32(problem);
+  return refuse_other_than_floats(problem);
 }
 
 constexpr KernelRow kRows[] = {

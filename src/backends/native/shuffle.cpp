@@ -21,6 +21,7 @@ namespace {
 struct HalvesTask {
   RowOperand first, second, both;
   std::int64_t half = 0;
+  std::size_t element = 4;  // bytes
 };
 
 }  // namespace
@@ -32,15 +33,14 @@ namespace ridgeline::native {
 namespace HWY_NAMESPACE {
 namespace {
 
-using FloatTag = hn::ScalableTag<float>;
-
-void interleave_rows(const HalvesTask& task, Range range) {
-  const FloatTag d;
+template <typename T>
+HWY_INLINE void interleave_as(const HalvesTask& task, Range range) {
+  const hn::ScalableTag<T> d;
   const std::int64_t step = lanes_of(d);
   for (std::int64_t row = range.begin; row < range.end; ++row) {
-    const float* first = task.first.data + row * task.first.stride;
-    const float* second = task.second.data + row * task.second.stride;
-    float* both = task.both.data + row * task.both.stride;
+    const T* first = task.first.row<const T>(row);
+    const T* second = task.second.row<const T>(row);
+    T* both = task.both.row<T>(row);
     std::int64_t c = 0;
     for (; c + step <= task.half; c += step) {
       hn::StoreInterleaved2(hn::LoadU(d, first + c), hn::LoadU(d, second + c), d, both + 2 * c);
@@ -52,16 +52,17 @@ void interleave_rows(const HalvesTask& task, Range range) {
   }
 }
 
-void separate_rows(const HalvesTask& task, Range range) {
-  const FloatTag d;
+template <typename T>
+HWY_INLINE void separate_as(const HalvesTask& task, Range range) {
+  const hn::ScalableTag<T> d;
   const std::int64_t step = lanes_of(d);
   for (std::int64_t row = range.begin; row < range.end; ++row) {
-    float* first = task.first.data + row * task.first.stride;
-    float* second = task.second.data + row * task.second.stride;
-    const float* both = task.both.data + row * task.both.stride;
+    T* first = task.first.row<T>(row);
+    T* second = task.second.row<T>(row);
+    const T* both = task.both.row<const T>(row);
     std::int64_t c = 0;
     for (; c + step <= task.half; c += step) {
-      hn::Vec<FloatTag> even, odd;
+      hn::Vec<hn::ScalableTag<T>> even, odd;
       hn::LoadInterleaved2(d, both + 2 * c, even, odd);
       hn::StoreU(even, d, first + c);
       hn::StoreU(odd, d, second + c);
@@ -71,6 +72,17 @@ void separate_rows(const HalvesTask& task, Range range) {
       second[c] = both[2 * c + 1];
     }
   }
+}
+
+// Elements only move: those of two bytes are as good as any number of that size.
+void interleave_rows(const HalvesTask& task, Range range) {
+  if (task.element == 2) return interleave_as<std::uint16_t>(task, range);
+  interleave_as<float>(task, range);
+}
+
+void separate_rows(const HalvesTask& task, Range range) {
+  if (task.element == 2) return separate_as<std::uint16_t>(task, range);
+  separate_as<float>(task, range);
 }
 
 }  // namespace
@@ -89,13 +101,8 @@ std::int64_t grain_for(std::int64_t channels) {
   return std::max<std::int64_t>(1, 16384 / channels);
 }
 
-RowOperand operand_of(const Tensor& tensor) {
-  const RowView view = rows_of(tensor);
-  return {reinterpret_cast<float*>(view.data), view.stride};
-}
-
-RowOperand behind(RowOperand operand, std::int64_t channels) {
-  operand.data += channels;
+RowOperand behind(RowOperand operand, std::int64_t channels, std::size_t element) {
+  operand.data += channels * static_cast<std::int64_t>(element);
   return operand;
 }
 
@@ -107,25 +114,30 @@ class Shuffle final : public Kernel {
     const RowOperand src = operand_of(args.inputs[0]), dst = operand_of(args.outputs[0]);
     const std::int64_t channels = args.inputs[0].shape()[1], half = channels / 2;
     const std::int64_t rows = rows_of(args.inputs[0]).rows;
+    const std::size_t element = size_of(args.inputs[0].spec.dtype);
     parallel_for(rows, grain_for(channels), [&](std::int64_t begin, std::int64_t end) {
       if (groups_ == 2) {
         HWY_DYNAMIC_DISPATCH(interleave_rows)
-        ({src, behind(src, half), dst, half}, {begin, end});
+        ({src, behind(src, half, element), dst, half, element}, {begin, end});
       } else if (2 * groups_ == channels) {
-        HWY_DYNAMIC_DISPATCH(separate_rows)({dst, behind(dst, half), src, half}, {begin, end});
+        HWY_DYNAMIC_DISPATCH(separate_rows)
+        ({dst, behind(dst, half, element), src, half, element}, {begin, end});
+      } else if (element == 2) {
+        transpose<std::uint16_t>(src, dst, channels, {begin, end});
       } else {
-        transpose(src, dst, channels, {begin, end});
+        transpose<float>(src, dst, channels, {begin, end});
       }
     });
   }
 
  private:
+  template <typename T>
   void transpose(const RowOperand& src, const RowOperand& dst, std::int64_t channels,
                  Range range) const {
     const std::int64_t of_group = channels / groups_;
     for (std::int64_t row = range.begin; row < range.end; ++row) {
-      const float* from = src.data + row * src.stride;
-      float* to = dst.data + row * dst.stride;
+      const T* from = src.row<const T>(row);
+      T* to = dst.row<T>(row);
       for (std::int64_t i = 0; i < groups_; ++i) {
         for (std::int64_t j = 0; j < of_group; ++j) to[j * groups_ + i] = from[i * of_group + j];
       }
@@ -143,7 +155,7 @@ class ConcatShuffle final : public Kernel {
   void run(const KernelArgs& args) const override {
     const Tensor& first = args.inputs[first_];
     const HalvesTask task{operand_of(first), operand_of(args.inputs[second_]),
-                          operand_of(args.outputs[0]), first.shape()[1]};
+                          operand_of(args.outputs[0]), first.shape()[1], size_of(first.spec.dtype)};
     parallel_for(rows_of(first).rows, grain_for(2 * task.half),
                  [&](std::int64_t begin, std::int64_t end) {
                    HWY_DYNAMIC_DISPATCH(interleave_rows)(task, {begin, end});
@@ -162,7 +174,7 @@ class ShuffleSlices final : public Kernel {
   void run(const KernelArgs& args) const override {
     const Tensor& first = args.outputs[first_];
     const HalvesTask task{operand_of(first), operand_of(args.outputs[second_]),
-                          operand_of(args.inputs[0]), first.shape()[1]};
+                          operand_of(args.inputs[0]), first.shape()[1], size_of(first.spec.dtype)};
     parallel_for(rows_of(first).rows, grain_for(2 * task.half),
                  [&](std::int64_t begin, std::int64_t end) {
                    HWY_DYNAMIC_DISPATCH(separate_rows)(task, {begin, end});
@@ -236,9 +248,9 @@ std::unique_ptr<Kernel> make_shuffle_slices(const Problem& problem, std::span<co
 }
 
 constexpr KernelRow kRows[] = {
-    {"concat_shuffle", match_concat_shuffle, refuse_other_than_f32, make_concat_shuffle},
-    {"shuffle_slices", match_shuffle_slices, refuse_other_than_f32, make_shuffle_slices},
-    {"shuffle", match_one<OpKind::shuffle>, refuse_other_than_f32, make_shuffle},
+    {"concat_shuffle", match_concat_shuffle, refuse_other_than_floats, make_concat_shuffle},
+    {"shuffle_slices", match_shuffle_slices, refuse_other_than_floats, make_shuffle_slices},
+    {"shuffle", match_one<OpKind::shuffle>, refuse_other_than_floats, make_shuffle},
 };
 
 }  // namespace

@@ -316,7 +316,8 @@ std::vector<Ceiling> measure_cpu(const CeilingProgress& progress, const CeilingE
   const Environment env = read_environment();
   const ThreadCount all(0);
   const std::vector<Scope> scopes = {{"one core", 1}, {"all cores", thread_count()}};
-  const std::vector<FmaLoop> fmas = fma_loops();
+  std::vector<FmaLoop> fmas = fma_loops();
+  for (FmaLoop& loop : bf16_loops()) fmas.push_back(std::move(loop));
   const std::vector<StreamLoop> loops = stream_loops();
   const std::optional<KnownCpu> known = known_cpu(read_cpu_identity());
   const auto wanted = [&](const std::string& subject, const std::string& path) {
@@ -346,7 +347,7 @@ std::vector<Ceiling> measure_cpu(const CeilingProgress& progress, const CeilingE
       announce(fmt::format("{} {} on {}", loop.path, loop.dtype, scope.name));
       found.push_back(measure_fma(loop, scope, effort));
       Ceiling& ceiling = found.back();
-      if (known && loop.fused && loop.path != "scalar" && ceiling.clock_mhz) {
+      if (known && loop.fused && loop.bits > 0 && loop.path != "scalar" && ceiling.clock_mhz) {
         const int cores = env.cores > 0 ? std::min(scope.threads, env.cores) : scope.threads;
         ceiling.datasheet =
             flops_per_cycle(*known, loop.bits, loop.dtype) * cores * *ceiling.clock_mhz * 1e6;

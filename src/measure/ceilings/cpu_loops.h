@@ -13,15 +13,17 @@ namespace ridgeline::ceilings {
 
 // Multiply-adds without memory: only the arithmetic units can hold them up.
 struct FmaLoop {
-  std::string path;   // "scalar", "sse4", "avx2", "avx512"
-  std::string dtype;  // "fp32", "fp64"
-  int bits = 0;       // of one vector of this path
+  std::string path;   // "scalar", "sse4", "avx2", "avx512", "amx"
+  std::string dtype;  // "fp32", "fp64", "bf16"
+  int bits = 0;       // of one vector of this path; 0: data sheets do not tell
   bool fused = true;  // false: a multiplication and an addition, each an instruction
   double flops_per_round = 0.0;
   double (*run)(std::int64_t rounds) = nullptr;  // the result must be used
 };
 // Narrow paths first; those only that this CPU has.
 [[nodiscard]] std::vector<FmaLoop> fma_loops();
+// Products of bf16 added in f32, on the units that work here.
+[[nodiscard]] std::vector<FmaLoop> bf16_loops();
 
 // Passes over three arrays of `count` floats each, 64-byte aligned; `count` is a multiple of
 // kStreamStep. read uses b, write a, copy a = b, triad a = b + s * c.

@@ -20,11 +20,6 @@ constexpr std::array<CeilingGroup, 4> kGroups = {
      {"transfer", "transfers", 1e-9, "GB/s", "direction"},
      {"latency", "latency", 1e6, "µs", "of what"}}};
 
-// A unit of its own where the path says so: tensor cores do other arithmetic than plain ones.
-std::string subject_of(const Ceiling& ceiling) {
-  return ceiling.path == "tensor" ? "tensor " + ceiling.subject : ceiling.subject;
-}
-
 // Of each subject the path with the best repeat and the widest scope: what a roof is made of. Paths
 // of tensor cores that have names of their own are the parts of the one called "tensor".
 std::vector<Ceiling> best_of(const Machine& machine, const std::string& kind) {
@@ -34,7 +29,7 @@ std::vector<Ceiling> best_of(const Machine& machine, const std::string& kind) {
     if (ceiling.path.starts_with("tensor ")) continue;
     const bool shorter = kind == "latency", paths = kind == "transfer";
     const auto known = std::ranges::find_if(best, [&](const Ceiling& other) {
-      return other.device == ceiling.device && subject_of(other) == subject_of(ceiling) &&
+      return other.device == ceiling.device && unit_of(other) == unit_of(ceiling) &&
              (!paths || other.path == ceiling.path);
     });
     if (known == best.end()) {
@@ -71,7 +66,7 @@ Tables make_ceilings(const ExhibitInput& input) {
       if (!shown.empty() && !shown.contains(m)) continue;
       for (const Ceiling& ceiling : best_of(machines[m], part.kind)) {
         std::vector<Cell> row = {words(machines[m].name), words(ceiling.device),
-                                 words(subject_of(ceiling)),
+                                 words(unit_of(ceiling)),
                                  words(ceiling.path.empty() ? "–" : ceiling.path)};
         row.push_back(interval(ceiling.value * part.factor, ceiling.low * part.factor,
                                ceiling.high * part.factor));

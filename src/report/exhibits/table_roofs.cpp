@@ -22,8 +22,7 @@ const ComputeRoof* compute_roof(const Data& data, const RunView& run, const Roof
   if (most != flops.end()) return roofs.find_compute(most->first);
   // A peer does not tell of its steps; what it computes in is known.
   if (!is_peer(run)) return nullptr;
-  const std::string& precision = run.run.work.precision;
-  return roofs.find_compute(precision == "fp32" ? precision : "tensor " + precision);
+  return roofs.find_precision(run.run.work.precision);
 }
 
 // Shares of an iteration by what bounds its steps.

@@ -155,9 +155,7 @@ Tables make_intensity(const ExhibitInput& input) {
                 "Where the roof of the main memory meets that of computing, as measured"},
                [&](const RunView& run) {
                  const Roofs roofs = input.data.roofs(run);
-                 const std::string& precision = run.run.work.precision;
-                 const ComputeRoof* compute =
-                     roofs.find_compute(precision == "fp32" ? precision : "tensor " + precision);
+                 const ComputeRoof* compute = roofs.find_precision(run.run.work.precision);
                  return compute == nullptr || roofs.memory.empty()
                             ? table.missing("the ceilings of this device were not measured")
                             : number(ridge_point(*compute, roofs.memory.back()));
