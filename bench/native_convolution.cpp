@@ -128,7 +128,7 @@ using Workspace = hwy::AlignedFreeUniquePtr<std::byte[]>;
 Workspace workspace_of(std::size_t bytes) { return hwy::AllocateAligned<std::byte>(bytes + 64); }
 
 void gather(benchmark::State& state, const Problem& problem, Geometry geometry, const Tensor& src,
-            const float* weights, const Tensor& dst, const native::Epilogue& epilogue) {
+            const Tensor& weights, const Tensor& dst, const native::Epilogue& epilogue) {
   if (is_depthwise(geometry)) {
     const DepthwisePlan plan = make_depthwise_plan(std::move(geometry), thread_count());
     const Workspace workspace = workspace_of(plan.workspace_bytes);
@@ -138,7 +138,7 @@ void gather(benchmark::State& state, const Problem& problem, Geometry geometry, 
     const DensePlan plan = make_dense_plan(std::move(geometry), thread_count());
     const Workspace workspace = workspace_of(plan.workspace_bytes);
     measure(state, problem.flops(),
-            [&] { run_dense(plan, src, weights, dst, epilogue, workspace.get()); });
+            [&] { run_dense(plan, src, weights.as<float>(), dst, epilogue, workspace.get()); });
   }
 }
 
@@ -148,7 +148,7 @@ void forward(benchmark::State& state, const Layer& layer) {
   const Data src(p.src_shape, Layout::nhwc(), 1), weights(p.weights_shape, Layout::plain(), 2);
   const Data bias({layer.dst_channels}, Layout::plain(), 3), dst(p.dst_shape, Layout::nhwc(), 4);
   gather(state, p, forward_geometry(p.attributes, p.src_shape, p.dst_shape), src.tensor(),
-         weights.floats(), dst.tensor(), {.bias = bias.floats(), .activate = true});
+         weights.tensor(), dst.tensor(), {.bias = bias.floats(), .activate = true});
 }
 
 void backward_data(benchmark::State& state, const Layer& layer) {
@@ -156,7 +156,7 @@ void backward_data(benchmark::State& state, const Layer& layer) {
   const Data diff_dst(p.dst_shape, Layout::nhwc(), 1), weights(p.weights_shape, Layout::plain(), 2);
   const Data diff_src(p.src_shape, Layout::nhwc(), 3);
   gather(state, p, backward_data_geometry(p.attributes, p.dst_shape, p.src_shape),
-         diff_dst.tensor(), weights.floats(), diff_src.tensor(), {});
+         diff_dst.tensor(), weights.tensor(), diff_src.tensor(), {});
 }
 
 void backward_weights(benchmark::State& state, const Layer& layer) {
@@ -169,7 +169,7 @@ void backward_weights(benchmark::State& state, const Layer& layer) {
         make_depthwise_weights_plan(std::move(geometry), thread_count());
     const Workspace workspace = workspace_of(plan.workspace_bytes);
     measure(state, p.flops(), [&] {
-      run_depthwise_weights(plan, src.tensor(), diff_dst.tensor(), diff_weights.floats(),
+      run_depthwise_weights(plan, src.tensor(), diff_dst.tensor(), diff_weights.tensor(),
                             workspace.get());
     });
   } else {
