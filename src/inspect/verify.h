@@ -19,8 +19,8 @@ struct VerifyConfig {
   std::int64_t steps = 1;
   double learning_rate = 0.01;
   double tolerance = 1e-4;  // on max_relative
-  // Errors accumulate: each step computes from what the steps before computed. Otherwise each computes
-  // from the other's values, so that the error shown for a value is its own step's alone.
+  // Errors accumulate: each step computes from what the steps before computed. Otherwise each
+  // computes from the other's values, so that the error shown for a value is its own step's alone.
   bool accumulate = false;
   std::uint64_t seed = 0;
 };
