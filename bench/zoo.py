@@ -1,10 +1,12 @@
 """Training steps of torchvision's networks beside torchvision itself: `ridgeline bench`, all in turns.
 
-usage: bench/zoo.py [--models A,B] [--backends auto] [--image 64] [--batch 32] [--seconds 20] [--results FILE] [--out FILE]
+usage: bench/zoo.py [--models A,B] [--backends auto] [--modes eager,channels_last,compile] [--image 64] [--batch 32]
+                    [--seconds 20] [--results FILE] [--out FILE]
 
-PyTorch runs torchvision's own modules in eager mode, in channels_last and compiled, and the fastest counts. The
-interpreter is that of RIDGELINE_PYTHON (see docs/peers.md). Results are kept line by line in --results: a call that was
-interrupted goes on where it ended. Needs build/ridgeline (made by ./run)."""
+PyTorch runs torchvision's own modules in eager mode, in channels_last and compiled (--modes leaves some out: compiling
+takes minutes for each network), and the fastest counts. The interpreter is that of RIDGELINE_PYTHON (see docs/peers.md).
+Results are kept line by line in --results: a call that was interrupted goes on where it ended. Needs build/ridgeline
+(made by ./run)."""
 
 import argparse
 import json
@@ -28,7 +30,7 @@ def measure(model, arguments):
     """Medians in ms and their intervals by contestant, and the version of PyTorch."""
     image = max(arguments.image, SMALLEST.get(model, 0))
     batch = arguments.batch if image == arguments.image else max(1, arguments.batch // 4)
-    contestants = arguments.backends + list(PEERS.values())
+    contestants = arguments.backends + [PEERS[mode] for mode in arguments.modes]
     command = [ROOT / "build/ridgeline", "bench", model, "--image", image, "--classes", CLASSES, "--batch", batch,
                "--backend", ",".join(contestants), "--max-seconds", arguments.seconds, "--no-store", "--no-split", "--json"]
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=False)
@@ -52,15 +54,16 @@ def processor():
 
 
 def table(rows, arguments):
-    head = ["network", "image", "batch", *arguments.backends, *PEERS, *(f"{name} / PyTorch" for name in arguments.backends)]
+    head = ["network", "image", "batch", *arguments.backends, *arguments.modes,
+            *(f"{name} / PyTorch" for name in arguments.backends)]
     lines = ["# One training step beside PyTorch", "", "`" + " ".join(["bench/zoo.py", *sys.argv[1:]]) + "`", "",
              f"{processor()}; {rows[0]['version']}. Medians in ms; × says how many times as fast a backend is as PyTorch's "
              "fastest mode.", "", "| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
     ratios = {name: [] for name in arguments.backends}
     for row in rows:
-        best = min(row["times"][name][0] for name in PEERS if name in row["times"])
+        best = min(row["times"][name][0] for name in arguments.modes if name in row["times"])
         cells = [row["model"], str(row["image"]), str(row["batch"])]
-        for name in [*arguments.backends, *PEERS]:
+        for name in [*arguments.backends, *arguments.modes]:
             cells.append(f"{row['times'][name][0]:.1f}" if name in row["times"] else "n/a")
         for name in arguments.backends:
             ratios[name].append(best / row["times"][name][0])
@@ -76,6 +79,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS)
     parser.add_argument("--backends", type=lambda text: text.split(","), default=["auto"])
+    parser.add_argument("--modes", type=lambda text: text.split(","), default=list(PEERS))
     parser.add_argument("--image", type=int, default=64)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=20.0)
