@@ -55,7 +55,7 @@ struct Audit {
 // Of a table that was read.
 [[nodiscard]] FileAudit audit_table(RawTable raw, const Request& request, Facts& facts);
 // Reads all files. Bad_input for the first named one that is no table of results, for folders
-// without any, and for hardware or a model of the request that nobody knows.
+// without any, and for unknown hardware or an unknown model in the request.
 [[nodiscard]] Audit audit_files(const Request& request, Facts& facts);
 
 // Ceilings that were measured take the place of data sheets.

@@ -135,7 +135,7 @@ double fp32_of(const KnownGpu& gpu) {
   return found == gpu.flops.end() ? 0.0 : found->second;
 }
 
-// Of several kinds of a device the most that one of them can do: nobody is accused wrongly.
+// The fastest of the devices that a name may mean, to avoid false accusations.
 HardwareFacts best_of(const std::vector<const KnownGpu*>& kinds, const std::string& written) {
   HardwareFacts best = facts_of(*kinds.front());
   for (const KnownGpu* kind : kinds) {

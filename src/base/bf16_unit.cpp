@@ -20,6 +20,7 @@
 namespace ridgeline {
 namespace {
 
+constexpr const char* kUnitsVariable = "RIDGELINE_CPU_UNITS";
 std::atomic<Bf16Unit> most_allowed{Bf16Unit::amx};
 
 #if defined(__x86_64__)
@@ -128,7 +129,7 @@ Bf16Unit find_unit() { return Bf16Unit::none; }
 // What works here among the units that the environment allows.
 Bf16Unit allowed_unit() {
   const Bf16Unit found = find_unit();
-  const char* given = std::getenv("RIDGELINE_CPU_UNITS");
+  const char* given = std::getenv(kUnitsVariable);
   if (given == nullptr) return found;
   bool avx512 = false, amx = false;
   std::istringstream names(given);
@@ -168,7 +169,9 @@ std::string_view name_of(Bf16Unit unit) {
 
 std::string refuse_bf16() {
   if (bf16_unit() != Bf16Unit::none) return {};
-  return "bf16 needs AMX or AVX512-BF16, and this processor has neither that works";
+  return std::string("bf16 needs AMX or AVX512-BF16, and ") +
+         (std::getenv(kUnitsVariable) != nullptr ? "RIDGELINE_CPU_UNITS leaves neither"
+                                                 : "this processor has neither that works");
 }
 
 }  // namespace ridgeline

@@ -1,4 +1,4 @@
-// The audit finds planted errors and published ones, and accuses nobody of what is right.
+// The audit finds planted errors and published ones, and no errors in healthy files.
 
 #include "audit/audit.h"
 

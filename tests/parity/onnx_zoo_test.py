@@ -1,4 +1,4 @@
-"""Exports torchvision's CNNs to ONNX and holds Ridgeline's import against PyTorch.
+"""Exports torchvision's CNNs to ONNX and compares Ridgeline's import with PyTorch.
 usage: onnx_zoo_test.py FOLDER_OF_TOOLS [--models A,B | --all] [--exports script,training,dynamo]
        [--backend NAME] [--table FILE]
 

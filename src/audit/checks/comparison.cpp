@@ -244,7 +244,7 @@ void check_unlike_work(Context& context, Findings& findings) {
                               model.front() == '\n' ? column.name : ", " + column.name,
                               joined(a->second, ", "), a->first, joined(b->second, ", "), b->first),
                   frozen ? "frozen layers have no backward pass: less work, not more speed"
-                         : "their ratio is not that of the devices",
+                         : "their ratio compares different work, not only the devices",
                   rows[model]));
         break;
       }

@@ -56,7 +56,7 @@ void judge_utilisation(Context& context, const Column& column, const Group& grou
   }
 }
 
-// Memory that does not grow with the batch is not that of the work.
+// A training needs more memory for a larger batch: a constant was measured elsewhere.
 void judge_growth(Context& context, const Column& column, Findings& findings) {
   struct Use {
     double batch, bytes;

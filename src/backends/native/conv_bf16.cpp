@@ -17,8 +17,6 @@ using bf16::rounded_up;
 
 // What the rows of a piece of work may take of a second-level cache that weights pass through.
 constexpr std::int64_t kBandElements = 512 * 1024 / 2;
-// Rows a multiple of this apart fall into few sets of the first-level cache.
-constexpr std::int64_t kUnluckyPitch = 512;
 
 struct Bf16Job {
   const Bf16Plan* plan = nullptr;

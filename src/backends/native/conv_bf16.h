@@ -15,6 +15,9 @@
 
 namespace ridgeline::native::conv {
 
+// Rows a multiple of this many elements apart fall into few sets of the first-level cache.
+inline constexpr std::int64_t kUnluckyPitch = 512;
+
 // Where weights[out channel][in channel][kernel] lies when channels are innermost, within a group.
 struct NhwcWeights {
   std::int64_t group = 0, out = 0, in = 0, tap = 0;

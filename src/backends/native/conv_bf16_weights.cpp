@@ -18,7 +18,6 @@ using bf16::rounded_up;
 // What the transposed src and the packed diff_dst of a band may take of a second-level cache that
 // sums pass through.
 constexpr std::int64_t kBandElements = 768 * 1024 / 2;
-constexpr std::int64_t kUnluckyPitch = 512;
 
 struct WeightsJob {
   const Bf16WeightsPlan* plan = nullptr;
