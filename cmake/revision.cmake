@@ -1,4 +1,5 @@
-# Writes OUTPUT, which defines build_info::revision and build_info::kernels, and touches it only when one of them changed.
+# Writes revision.cpp and kernels_hash.cpp into the folder OUTPUT, which define build_info::revision and build_info::kernels,
+# and touches each only when its value changed.
 set(revision "unknown")
 find_program(GIT git)
 if(GIT AND EXISTS "${SOURCE_DIR}/.git")
@@ -25,9 +26,13 @@ foreach(source IN LISTS sources)
 endforeach()
 string(SHA256 kernels "${hashes}")
 string(SUBSTRING "${kernels}" 0 16 kernels)
-file(CONFIGURE OUTPUT "${OUTPUT}" CONTENT [[
+
+function(write_value file name value)
+  file(CONFIGURE OUTPUT "${OUTPUT}/${file}" CONTENT [[
 #include "build_info.h"
 
-const char* const ridgeline::build_info::revision = "@revision@";
-const char* const ridgeline::build_info::kernels = "@kernels@";
+const char* const ridgeline::build_info::@name@ = "@value@";
 ]] @ONLY)
+endfunction()
+write_value(revision.cpp revision "${revision}")
+write_value(kernels_hash.cpp kernels "${kernels}")

@@ -105,8 +105,8 @@ TEST_P(OpBackend, MatchesReference) {
     }
     std::cout << "problem: " << make_problem(op_case->graph, nodes).text() << "\n"
               << "rows: " << backend->name << ": " << result.rows << "\n"
-              << "repro: ridgeline_tests --gtest_filter=Ops/OpBackend.MatchesReference/"
-              << name_of_param(GetParam()) << "\n"
+              << "repro: ./test Ops/OpBackend.MatchesReference/" << name_of_param(GetParam())
+              << "\n"
               << "repro: tools/op_bench --backend " << backend->name << " --case " << op_case->name
               << "\n";
   }
