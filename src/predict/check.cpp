@@ -67,6 +67,7 @@ std::vector<HeldBack> hold_back(const std::vector<Observation>& seen) {
   std::vector<HeldBack> held;
   for (const Unknown unknown : {Unknown::batch, Unknown::network, Unknown::device}) {
     for (const Observation& one : seen) {
+      if (one.part) continue;
       const auto estimate = knowledge.estimate(
           one, [&](const Observation& other) { return left_out(other, one, unknown); });
       // Without another batch of it, a network is unknown, and so on.

@@ -9,13 +9,15 @@ namespace ridgeline::predict {
 namespace {
 
 // How firmly a slowdown stays near the prior: as if this many iterations had shown it.
-constexpr double kPriorWeight = 0.05;
+constexpr double kPriorWeight = 0.1;
 // What a step costs beside its work, before anything is known: a node of a recorded graph and the
 // ramp of a kernel, or waking some threads.
 constexpr double kFirstStepSeconds = 3e-6;
 // A slowdown below 1 says that a roof is no roof: caches that data sheets do not tell of. Far below
 // it would be an error.
 constexpr double kLeastSlowdown = 0.2;
+// What all steps of one op tell beside an iteration.
+constexpr double kPartWeight = 0.3;
 constexpr int kMostRounds = 2000;
 constexpr double kSettled = 1e-10;
 
@@ -71,7 +73,7 @@ double usual_slowdown(std::span<const Observation* const> seen) {
   std::vector<double> ratios;
   for (const Observation* one : seen) {
     const double least = least_of(one->demand);
-    if (least > 0.0) ratios.push_back(one->seconds / least);
+    if (!one->part && least > 0.0) ratios.push_back(one->seconds / least);
   }
   ensure(!ratios.empty(), "no observation demands anything");
   const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
@@ -131,7 +133,7 @@ Efficiencies learn(std::span<const Observation* const> seen, const Efficiencies*
                  timed->second / one->seconds);
     }
     whole.emplace_back(constant, steps / one->seconds);
-    system.add(whole, 1.0);
+    system.add(whole, one->part ? kPartWeight : 1.0);
   }
   const std::vector<double> solved = system.solve();
   for (const auto& [kind, place] : places) found.slowdown[kind] = solved[place];

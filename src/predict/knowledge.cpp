@@ -7,17 +7,21 @@
 namespace ridgeline::predict {
 namespace {
 
+// Runs differ by a few percent from one another, networks from what their kinds explain by four
+// times that.
+constexpr double kDoubt = 0.06;
+
 // Other batches of the same network on the same device tell what the kinds do not: their mean
 // error is taken off, less so where there are few.
 double correction_of(const std::vector<const Observation*>& own, const Observation& step,
                      const Efficiencies& efficiencies) {
   double logs = 0.0, count = 0.0;
   for (const Observation* one : own) {
-    if (one->network != step.network || one->precision != step.precision) continue;
+    if (one->part || one->network != step.network || one->precision != step.precision) continue;
     logs += std::log(one->seconds / efficiencies.seconds(one->demand));
     count += 1.0;
   }
-  return std::exp(logs / (count + 0.25));
+  return std::exp(logs / (count + kDoubt));
 }
 
 double unseen_share(const Observation& step, const Efficiencies& efficiencies) {
@@ -82,11 +86,14 @@ std::optional<Estimate> Knowledge::estimate(
   const bool has_others = own.size() < family.size() || start != nullptr;
   if (!own.empty() && has_others) estimate.efficiencies = learn(own, &estimate.efficiencies);
   const auto same_network = [&](const Observation* one) {
-    return one->network == step.network && one->precision == step.precision;
+    return !one->part && one->network == step.network && one->precision == step.precision;
   };
+  const bool known_device =
+      !own.empty() ||
+      (start != nullptr && std::ranges::find(start->devices, step.device) != start->devices.end());
   estimate.unknown = std::ranges::any_of(own, same_network) ? Unknown::batch
-                     : own.empty()                          ? Unknown::device
-                                                            : Unknown::network;
+                     : known_device                         ? Unknown::network
+                                                            : Unknown::device;
   estimate.correction = correction_of(own, step, estimate.efficiencies);
   estimate.unseen_share = unseen_share(step, estimate.efficiencies);
   estimate.seconds = estimate.efficiencies.seconds(step.demand) * estimate.correction;

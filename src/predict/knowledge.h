@@ -20,6 +20,7 @@ enum class Unknown : std::uint8_t { batch, network, device };
 struct Shipped {
   Family family = Family::cpu;
   std::string backend;
+  std::vector<std::string> devices;  // that they were learnt on
   Efficiencies efficiencies;
   std::map<Unknown, double> spread;  // factor that 9 of 10 errors stay within, as its logarithm
   std::string source;

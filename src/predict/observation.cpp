@@ -66,8 +66,19 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-constexpr std::array<std::string_view, 10> kColumns = {
-    "device", "backend", "kind", "model", "image", "classes", "batch", "precision", "ms", "source"};
+constexpr std::array<std::string_view, 11> kColumns = {"device", "backend", "kind",  "model",
+                                                       "image",  "classes", "batch", "precision",
+                                                       "part",   "ms",      "source"};
+
+// Leaves what one op demands, in all its shapes.
+void keep_part(Observation& seen, const std::string& op) {
+  seen.part = true;
+  std::erase_if(seen.demand, [&](const auto& entry) {
+    const std::string group = entry.first.substr(0, entry.first.find(" | "));
+    return group != op && group != op + " thin" && group != op + " narrow" && group != op + " wide";
+  });
+  if (seen.demand.empty()) bad_input("part '{}': no step is of that op", op);
+}
 
 Observation observation_in(const std::vector<std::string>& cells, Targets& targets) {
   const auto whole = [&](std::size_t column) {
@@ -88,12 +99,13 @@ Observation observation_in(const std::vector<std::string>& cells, Targets& targe
   work.step.batch = whole(6);
   work.step.precision = static_cast<Precision>(choice_of("precision", cells[7], kPrecisionNames));
   work.step.optimizer = optimizer_attributes({});
-  const auto ms = number_in<double>(cells[8]);
-  if (!ms || *ms <= 0.0) bad_input("ms '{}': no time", cells[8]);
+  const auto ms = number_in<double>(cells[9]);
+  if (!ms || *ms <= 0.0) bad_input("ms '{}': no time", cells[9]);
   Observation seen = observation_of(work, found.front(), planned(work, found.front().family).steps);
   seen.backend = cells[1];
   seen.seconds = *ms / 1e3;
-  seen.source = cells[9];
+  seen.source = cells[10];
+  if (!cells[8].empty()) keep_part(seen, cells[8]);
   return seen;
 }
 

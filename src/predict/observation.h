@@ -23,6 +23,7 @@ struct Observation {
   Demand demand;                        // at the device's roofs
   std::map<Kind, double> kind_seconds;  // measured step by step; empty: the whole alone
   std::string source;                   // "run 12", "a.csv, line 3"
+  bool part = false;                    // time and demand are those of one op alone
 };
 
 // A step on a device, without time and backend.

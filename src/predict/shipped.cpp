@@ -5,6 +5,7 @@
 
 #include "base/embedded.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "base/toml_entry.h"
 
 namespace ridgeline::predict {
@@ -20,6 +21,7 @@ Shipped entry_of(const toml::table& table, const std::string& file) {
   shipped.family = family == "gpu" ? Family::gpu : Family::cpu;
   shipped.backend = entry.required_text("backend");
   shipped.source = entry.required_text("source");
+  shipped.devices = entry.texts("devices");
   const auto positive = [&](const char* key) {
     const std::optional<double> value = entry.number(key, false);
     if (!value) entry.refuse(std::string("needs '") + key + "'");
@@ -80,18 +82,22 @@ std::vector<Shipped> learn_all(const std::vector<Observation>& seen, const std::
   std::vector<Shipped> all;
   for (const auto& [family, backend] : learnable(seen)) {
     std::vector<const Observation*> runs;
+    std::set<std::string> devices;
     for (const Observation& one : seen) {
-      if (one.family == family && one.backend == backend) runs.push_back(&one);
+      if (one.family != family || one.backend != backend) continue;
+      runs.push_back(&one);
+      devices.insert(one.device);
     }
     Shipped shipped;
     shipped.family = family;
     shipped.backend = backend;
+    shipped.devices.assign(devices.begin(), devices.end());
     shipped.efficiencies = learn(runs, nullptr);
     for (const Unknown unknown : {Unknown::batch, Unknown::network, Unknown::device}) {
       const auto spread = spreads.find({family, backend, unknown});
       if (spread != spreads.end()) shipped.spread[unknown] = spread->second;
     }
-    shipped.source = fmt::format("{} iterations: {}", runs.size(), source);
+    shipped.source = fmt::format("{} rows of {}", runs.size(), source);
     all.push_back(std::move(shipped));
   }
   return all;
@@ -107,10 +113,10 @@ std::string efficiencies_toml(const std::vector<Shipped>& all) {
       "# spread_X  logarithm of the factor that 9 of 10 errors stay within where X is not known\n";
   for (const Shipped& one : all) {
     text += fmt::format(
-        "\n[[efficiency]]\nfamily = \"{}\"\nbackend = \"{}\"\nsource = \"{}\"\nusual = {:.4g}\n"
-        "step_us = {:.4g}\n",
-        name_of(one.family), one.backend, one.source, one.efficiencies.usual,
-        one.efficiencies.step_seconds * 1e6);
+        "\n[[efficiency]]\nfamily = \"{}\"\nbackend = \"{}\"\ndevices = [\"{}\"]\n"
+        "source = \"{}\"\nusual = {:.4g}\nstep_us = {:.4g}\n",
+        name_of(one.family), one.backend, joined(one.devices, "\", \""), one.source,
+        one.efficiencies.usual, one.efficiencies.step_seconds * 1e6);
     for (const auto& [unknown, spread] : one.spread) {
       text += fmt::format("spread_{} = {:.4g}\n", name_of(unknown), spread);
     }
