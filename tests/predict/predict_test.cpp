@@ -108,7 +108,7 @@ TEST(PredictLearn, FindsPlantedSlowdowns) {
 }
 
 TEST(PredictLearn, TimesOfStepsTellKindsApartBetterThanIterations) {
-  std::vector<Observation> seen = Planted(0.0).seen(1, 4);
+  std::vector<Observation> seen = Planted(0.0).seen(1, 8);
   const auto worst = [&] {
     const Efficiencies found = learn(pointers(seen), nullptr);
     double largest = 0.0;
