@@ -103,15 +103,15 @@ std::string backend_text(const predict::CheckRow& row) {
 }  // namespace
 
 std::vector<std::string> prediction_columns() {
-  return {"network",   "batch",    "precision",   "on",      "step, ms",
-          "range, ms", "img/s",    "memory",      "fits",    "largest batch",
-          "step, J",   "epoch, s", "epoch, cost", "backend", "stands on"};
+  return {"network",  "batch",   "precision",  "on",      "step ms",
+          "range ms", "img/s",   "memory",     "fits",    "largest batch",
+          "step J",   "epoch s", "epoch cost", "backend", "stands on"};
 }
 
 std::string prediction_text(const PredictionView& view) {
   TextTable table(prediction_columns(), "lrllrrrrlrrrrll");
-  table.important({"network", "on", "step, ms", "range, ms", "batch", "precision", "img/s",
-                   "largest batch", "memory", "fits", "epoch, cost", "step, J", "stands on"});
+  table.important({"network", "on", "step ms", "range ms", "batch", "precision", "img/s",
+                   "largest batch", "memory", "fits", "epoch cost", "step J", "stands on"});
   for (const Prediction& row : view.rows) {
     const std::optional<Range> epoch = epoch_of(row, view.samples);
     table.add_row({work_text(row), fmt::format("{}", row.batch), row.precision, row.target.name,

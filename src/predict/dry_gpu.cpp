@@ -147,6 +147,7 @@ constexpr KernelRow kDryRows[] = {
     {"bn_apply_add_act", patterns::bn_apply_add_act, accept, make_image},
     {"bn_apply_add", patterns::bn_apply_add, accept, make_image},
     {"bn_apply_act", patterns::bn_apply_act, accept, make_image},
+    {"bn_update_running_all", patterns::run_of_any<OpKind::bn_update_running>, accept, make_image},
     {"pool_act_backward_bias", patterns::pool_act_backward_bias, accept, make_image},
     {"pool_act_backward", patterns::pool_act_backward, accept, make_image},
     {"add_act_backward_bias", patterns::add_act_backward_bias, accept, make_elements},
