@@ -16,7 +16,10 @@ std::string network_of(const Work& work) {
   const ModelConfig& model = work.step.model;
   std::string text = fmt::format("{}{} {}x{}x{}", work.inference ? "inference of " : "", model.name,
                                  model.channels, model.height, model.width);
-  for (const auto& [name, value] : model.options) text += fmt::format(" {}={}", name, value);
+  for (const ModelOption& option : options_of(model)) {
+    const std::string value = model.option(option.name);
+    if (value != option.fallback) text += fmt::format(" {}={}", option.name, value);
+  }
   for (const std::string& pattern : work.step.freeze) text += " frozen " + pattern;
   return text;
 }
@@ -133,16 +136,25 @@ std::vector<Observation> stored_observations(const Store& store, const KnownHard
     for (Ceiling& ceiling : store.ceilings(one.key)) ceilings[one.machine()].push_back(ceiling);
     environments[one.key] = std::move(one);
   }
+  // The most threads that ran on a machine are all of it.
+  const std::vector<RunRecord> runs = store.runs();
+  std::map<std::vector<std::string>, int> most;
+  for (const RunRecord& run : runs) {
+    int& threads = most[environments[run.environment].machine()];
+    threads = std::max(threads, run.executor.threads);
+  }
   std::vector<Observation> seen;
-  for (const RunRecord& run : store.runs()) {
+  for (const RunRecord& run : runs) {
     if (!usable(run)) continue;
     const std::optional<IterationTime> iteration = iteration_of(store.samples(run.id));
     if (!iteration || iteration->seconds <= 0.0) continue;
     try {
       const std::string& device = run.executor.device;
-      const std::optional<Target> target = stored_target(
-          environments[run.environment], ceilings[environments[run.environment].machine()], device,
-          device == "cpu" ? run.executor.threads : 0, known);
+      const EnvironmentRecord& environment = environments[run.environment];
+      const bool all = run.executor.threads == most[environment.machine()];
+      const std::optional<Target> target =
+          stored_target(environment, ceilings[environment.machine()], device,
+                        all ? 0 : run.executor.threads, known);
       if (!target) bad_input("the ceilings of {} are not known there", device);
       seen.push_back(stored_observation(store, run, *target, iteration->seconds));
     } catch (const Error& error) {

@@ -109,9 +109,7 @@ std::optional<Target> stored_target(const EnvironmentRecord& environment,
   target.cache_bytes = keep_memory_alone(target.roofs);
   target.name = name_of_machine(environment);
   if (device != "cpu") target.name += " " + device;
-  if (target.roofs.scope != "all cores" && device == "cpu") {
-    target.name += fmt::format(", {} threads", threads);
-  }
+  if (threads > 0 && device == "cpu") target.name += fmt::format(", {} threads", threads);
   target.source = "measured ceilings of " + target.name;
   return target;
 }

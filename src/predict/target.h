@@ -28,8 +28,8 @@ struct Target {
 // Nothing for a design of which no product is told.
 [[nodiscard]] std::optional<Target> target_of(const KnownCpu& cpu);
 // A device of a stored environment: the data sheet's where there is one, because efficiencies are
-// carried from device to device by data sheets; else by its measured ceilings, for so many threads.
-// Nothing where neither is known.
+// carried from device to device by data sheets; else by its measured ceilings, for so many threads
+// (0: all of it). Nothing where neither is known.
 [[nodiscard]] std::optional<Target> stored_target(const EnvironmentRecord& environment,
                                                   const std::vector<Ceiling>& ceilings,
                                                   const std::string& device, int threads,

@@ -24,6 +24,7 @@ class SlowPredictCli : public testing::ProgramTest {
     run.environment = environment;
     run.command = "bench";
     run.work.model = model;
+    if (model == "squeezenet1_1") run.work.settings = {{"dropout", "0.5"}};
     run.work.image = {3, 64, 64};
     run.work.classes = 10;
     run.work.batch = batch;
@@ -133,6 +134,11 @@ TEST_F(SlowPredictCli, LearnsFromAStoreAndChecksItself) {
   const nlohmann::json row = nlohmann::json::parse(known.out).at("predictions").at(0);
   EXPECT_NEAR(row.at("step_ms").get<double>(), 512.0, 60.0);
   EXPECT_EQ(row.at("basis"), "12 runs; new batch");
+  // Stored options of a model that are its usual ones are the same network.
+  const testing::Outcome usual = run(
+      "predict squeezenet1_1 --image 64 --classes 10 --batch 128 --on laboratory --store runs.db "
+      "--json");
+  EXPECT_NE(usual.out.find("new batch"), std::string::npos) << usual.out << usual.err;
   const testing::Outcome check = run("predict --check --store runs.db --json");
   ASSERT_EQ(check.code, 0) << check.err;
   const nlohmann::json rows = nlohmann::json::parse(check.out).at("check");
