@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <set>
 
 #include "base/error.h"
 #include "inspect/complexity.h"
@@ -70,57 +69,6 @@ NetworkFacts facts_of(const StepSpec& spec, const Plan& plan) {
   facts.training_macs = static_cast<double>(work.total.macs);
   facts.training_flops = static_cast<double>(work.total.flops - work.of(Phase::optimizer).flops);
   return facts;
-}
-
-// Words that tell makers and series, not devices.
-const std::set<std::string, std::less<>>& words_of_makers() {
-  static const std::set<std::string, std::less<>> words = {
-      "nvidia", "amd",  "tesla", "geforce", "gpu", "quadro", "instinct",
-      "tensor", "core", "cuda",  "gb",      "the", "mobile"};
-  return words;
-}
-
-std::set<std::string> device_tokens(std::string_view text) {
-  std::set<std::string> tokens;
-  std::string token;
-  const auto finish = [&] {
-    if (!token.empty() && !words_of_makers().contains(token)) tokens.insert(token);
-    token.clear();
-  };
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) {
-      token += static_cast<char>(std::tolower(byte));
-    } else {
-      finish();
-    }
-  }
-  finish();
-  return tokens;
-}
-
-bool is_model_token(const std::string& token) {
-  return std::ranges::any_of(token, [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-// Whether the written name means the entry: the entry's model number stands in it, and it says
-// nothing that the entry does not ("4080 laptop" is no "4080").
-bool means(const std::set<std::string>& written, const KnownGpu& gpu) {
-  const std::set<std::string> entry = device_tokens(gpu.name + ' ' + gpu.match);
-  const bool sized =
-      std::ranges::any_of(entry, [](const std::string& token) { return token.ends_with("gb"); });
-  bool numbered = false;
-  for (const std::string& token : written) {
-    if (!entry.contains(token)) {
-      if ((is_model_token(token) && !(token.ends_with("gb") && !sized)) || token == "ti" ||
-          token == "super" || token == "laptop" || token == "d" || token == "nvl") {
-        return false;
-      }
-      continue;
-    }
-    numbered = numbered || is_model_token(token);
-  }
-  return numbered;
 }
 
 HardwareFacts facts_of(const KnownGpu& gpu) {
@@ -209,7 +157,8 @@ double HardwareFacts::fastest() const {
 Facts::Facts() : known_(known_hardware()), cpu_(make_cpu_device()) {
   const KnownGpu* slowest = nullptr;
   for (const KnownGpu& gpu : known_.gpus) {
-    if (fp32_of(gpu) > 0.0 && (slowest == nullptr || fp32_of(gpu) < fp32_of(*slowest))) {
+    if (!gpu.integrated && fp32_of(gpu) > 0.0 &&
+        (slowest == nullptr || fp32_of(gpu) < fp32_of(*slowest))) {
       slowest = &gpu;
     }
   }
@@ -245,16 +194,7 @@ const HardwareFacts* Facts::hardware(const std::string& written) {
   }
   auto [found, fresh] = hardware_.try_emplace(written);
   if (fresh) {
-    const std::set<std::string> tokens = device_tokens(written);
-    std::vector<const KnownGpu*> kinds;
-    for (const KnownGpu& gpu : known_.gpus) {
-      if (means(tokens, gpu)) kinds.push_back(&gpu);
-    }
-    // "RTX 4080" is the desktop's where there is an entry for it.
-    if (kinds.size() > 1 && !tokens.contains("laptop")) {
-      std::erase_if(
-          kinds, [](const KnownGpu* gpu) { return gpu->name.find("Laptop") != std::string::npos; });
-    }
+    const std::vector<const KnownGpu*> kinds = gpus_named(known_, written);
     if (!kinds.empty()) found->second = best_of(kinds, written);
   }
   return found->second ? &*found->second : nullptr;

@@ -33,6 +33,7 @@ void add_store(Parser& program, Action& action);
 void add_study(Parser& program, Action& action);
 void add_report(Parser& program, Action& action);
 void add_audit(Parser& program, Action& action);
+void add_predict(Parser& program, Action& action);
 // help, version, completion.
 void add_help(Parser& program, Action& action);
 

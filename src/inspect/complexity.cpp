@@ -178,8 +178,18 @@ Plan dry_plan(const StepSpec& spec, const PlanRequest& request, Device& device) 
 
 LargestBatch largest_batch(const StepSpec& spec, const PlanRequest& request, Device& device,
                            std::int64_t bytes, const BatchComplexity& known) {
+  const auto plan_of = [&](std::int64_t batch) {
+    StepSpec sized = spec;
+    sized.batch = batch;
+    return dry_plan(sized, request, device);
+  };
+  return largest_batch(plan_of, bytes, {known.batch, known.peak});
+}
+
+LargestBatch largest_batch(const PlanOfBatch& plan_of, std::int64_t bytes,
+                           const LargestBatch& known) {
   // The answer lies from `fits` to below `beyond`; the line through the last two plans says where.
-  LargestBatch fits{0, 0}, beyond{kMostSamples + 1, 0}, before, last{known.batch, known.peak};
+  LargestBatch fits{0, 0}, beyond{kMostSamples + 1, 0}, before, last = known;
   bool planned_all = true;
   const auto learn = [&](LargestBatch point) {
     before = last;
@@ -188,10 +198,8 @@ LargestBatch largest_batch(const StepSpec& spec, const PlanRequest& request, Dev
     if (point.bytes <= bytes ? point.batch > bound.batch : point.batch < bound.batch) bound = point;
   };
   const auto plan = [&](std::int64_t batch) {
-    StepSpec sized = spec;
-    sized.batch = batch;
     try {
-      learn({batch, session_bytes(dry_plan(sized, request, device))});
+      learn({batch, session_bytes(plan_of(batch))});
     } catch (const Error&) {
       // Kernels have limits too, such as the number of elements.
       beyond = {batch, 0};

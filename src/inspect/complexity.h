@@ -4,6 +4,7 @@
 // dry Plan of a training step; the formulas themselves stand in src/ops.
 
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -74,6 +75,9 @@ struct LayerComplexity {
 struct LargestBatch {
   std::int64_t batch = 0, bytes = 0;
 };
+using PlanOfBatch = std::function<Plan(std::int64_t batch)>;
+[[nodiscard]] LargestBatch largest_batch(const PlanOfBatch& plan_of, std::int64_t bytes,
+                                         const LargestBatch& known);
 [[nodiscard]] LargestBatch largest_batch(const StepSpec& spec, const PlanRequest& request,
                                          Device& device, std::int64_t bytes,
                                          const BatchComplexity& known);

@@ -25,7 +25,7 @@ const std::vector<std::string> kCommands = {
     "data list",     "data get",   "data check", "data pack",    "env",          "roofline",
     "store",         "store list", "store show", "store import", "store export", "store delete",
     "store columns", "study",      "study list", "study show",   "report",       "audit",
-    "help",          "version",    "completion"};
+    "predict",       "help",       "version",    "completion"};
 
 class SlowHelpCli : public testing::ProgramTest {
  protected:

@@ -130,6 +130,12 @@ std::optional<KnownCpu> known_cpu(const KnownHardware& hardware, const CpuIdenti
   return std::nullopt;
 }
 
+std::optional<double> KnownCpu::peak() const {
+  if (flops) return flops;
+  if (!cores || !base_mhz) return std::nullopt;
+  return *cores * *base_mhz * 1e6 * flops_per_cycle(*this, vector_bits, "fp32");
+}
+
 double flops_per_cycle(const KnownCpu& cpu, int bits, std::string_view dtype) {
   // A wider instruction than the units takes several cycles of them.
   const int width = std::min(bits, cpu.vector_bits);

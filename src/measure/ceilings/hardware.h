@@ -23,6 +23,8 @@ struct KnownGpu {
   std::map<std::string, double> flops;
   std::optional<double> memory_bytes_per_second;
   std::optional<double> memory_bytes, boost_mhz, watts;
+  std::optional<double> cache_bytes;  // L2
+  bool integrated = false;            // part of a processor, with which it shares memory and power
   std::string source;
 };
 
@@ -34,7 +36,13 @@ struct KnownCpu {
   int family = 0, model = 0;
   int fma_units = 0, vector_bits = 0;             // of a core, and of each of these units
   std::optional<double> memory_bytes_per_second;  // of a socket with all channels in use
+  // Of one product; nothing for a design that many products share.
+  std::optional<double> cores, base_mhz, memory_bytes, cache_bytes, watts;
+  std::optional<double> flops;  // fp32 of all cores, where it was measured
   std::string source;
+
+  // FLOP/s in fp32 of all cores: measured, or at the base clock; nothing for a design.
+  [[nodiscard]] std::optional<double> peak() const;
 };
 
 struct KnownHardware {
@@ -44,6 +52,10 @@ struct KnownHardware {
   // The entry with the longest match; of equal ones the first.
   [[nodiscard]] std::optional<KnownGpu> gpu(std::string_view device_name) const;
 };
+
+// The devices that people mean by a name: "T4", "rtx 4080 laptop", "A100" (four kinds).
+[[nodiscard]] std::vector<const KnownGpu*> gpus_named(const KnownHardware& hardware,
+                                                      const std::string& written);
 
 // How a CPU names itself; 0 or empty where it does not.
 struct CpuIdentity {

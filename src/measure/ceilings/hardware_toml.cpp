@@ -22,7 +22,7 @@ int whole(TomlEntry& entry, const char* key) {
 }
 
 KnownGpu gpu_of(TomlEntry& entry) {
-  constexpr double kTera = 1e12, kGiga = 1e9;
+  constexpr double kTera = 1e12, kGiga = 1e9, kMebi = 1048576.0;
   KnownGpu gpu;
   gpu.name = entry.required_text("name");
   gpu.match = entry.required_text("match");
@@ -36,12 +36,14 @@ KnownGpu gpu_of(TomlEntry& entry) {
   gpu.memory_bytes = scaled(entry, "memory_gb", kGiga);
   gpu.boost_mhz = scaled(entry, "boost_mhz", 1.0);
   gpu.watts = scaled(entry, "tdp_watts", 1.0);
+  gpu.cache_bytes = scaled(entry, "cache_mb", kMebi);
+  gpu.integrated = entry.flag("integrated");
   entry.finish();
   return gpu;
 }
 
 KnownCpu cpu_of(TomlEntry& entry) {
-  constexpr double kGiga = 1e9;
+  constexpr double kGiga = 1e9, kMebi = 1048576.0;
   KnownCpu cpu;
   cpu.name = entry.required_text("name");
   cpu.match = entry.text("match");
@@ -51,6 +53,12 @@ KnownCpu cpu_of(TomlEntry& entry) {
   cpu.fma_units = whole(entry, "fma_units");
   cpu.vector_bits = whole(entry, "vector_bits");
   cpu.memory_bytes_per_second = scaled(entry, "memory_gb_per_s", kGiga);
+  cpu.cores = scaled(entry, "cores", 1.0);
+  cpu.base_mhz = scaled(entry, "base_mhz", 1.0);
+  cpu.flops = scaled(entry, "fp32_gflops", kGiga);
+  cpu.memory_bytes = scaled(entry, "memory_gb", kGiga);
+  cpu.cache_bytes = scaled(entry, "cache_mb", kMebi);
+  cpu.watts = scaled(entry, "tdp_watts", 1.0);
   cpu.source = entry.required_text("source");
   entry.finish();
   if (cpu.match.empty() && (cpu.vendor.empty() || cpu.family == 0 || cpu.model == 0)) {
