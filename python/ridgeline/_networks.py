@@ -171,6 +171,6 @@ def from_torch(module: Any, example: Any, name: Optional[str] = None) -> Network
         except (RuntimeError, ValueError) as error:
             failure = error
     else:
-        raise Error(f"PyTorch cannot export the module: {failure}") from failure
+        raise Error(f"PyTorch cannot export the module: {str(failure).splitlines()[0]}") from failure
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name or type(module).__name__)
     return Network(plain, held=_Held(plain, file.getvalue()))
