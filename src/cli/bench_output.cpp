@@ -341,23 +341,6 @@ std::vector<std::string> bench_columns() {
   return titles;
 }
 
-std::optional<double> number_of(const Measured& measured, const char* name) {
-  const auto found = measured.ending.details.numbers.find(name);
-  if (found == measured.ending.details.numbers.end()) return std::nullopt;
-  return found->second;
-}
-
-std::optional<double> memory_of(const Measured& measured) {
-  if (const auto peak = number_of(measured, "peak_memory_bytes")) return peak;
-  return number_of(measured, "planned_bytes");
-}
-
-std::vector<Finding> findings_of(const Measured& measured, const MeasuredSummary& summary) {
-  std::vector<Finding> all = measured.ending.details.findings;
-  all.insert(all.end(), summary.findings.begin(), summary.findings.end());
-  return all;
-}
-
 std::string bench_text(const BenchReport& report, bool per_step) {
   std::vector<BenchRow> rows;
   for (const Measured& measured : report.results) {

@@ -2,15 +2,12 @@
 
 #include <fmt/core.h>
 
-#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/tables.h"
 
 namespace ridgeline::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // "3 cat", or "3".
 std::string label_text(std::span<const std::string> names, std::int64_t label) {
@@ -19,11 +16,6 @@ std::string label_text(std::span<const std::string> names, std::int64_t label) {
 }
 
 }  // namespace
-
-std::string class_name(std::span<const std::string> names, std::int64_t label) {
-  const auto index = static_cast<std::size_t>(label);
-  return index < names.size() ? names[index] : fmt::format("{}", label);
-}
 
 std::string percent_or_na(const std::optional<double>& share) {
   return share ? percent_text(*share) : "n/a";
@@ -47,21 +39,6 @@ std::string confusion_text(const ConfusionMatrix& matrix, std::span<const std::s
     table.add_row(std::move(row));
   }
   return table.text();  // a part of a matrix is of no use
-}
-
-Json confusion_json(const ConfusionMatrix& matrix, std::span<const std::string> names) {
-  Json counts = Json::array(), classes = Json::array();
-  for (std::int64_t label = 0; label < matrix.classes(); ++label) {
-    Json row = Json::array();
-    for (std::int64_t p = 0; p < matrix.classes(); ++p) row.push_back(matrix.count(label, p));
-    counts.push_back(std::move(row));
-    classes.push_back({{"class", label},
-                       {"name", class_name(names, label)},
-                       {"samples", matrix.support(label)},
-                       {"precision", or_null(matrix.precision(label))},
-                       {"recall", or_null(matrix.recall(label))}});
-  }
-  return {{"counts", std::move(counts)}, {"classes", std::move(classes)}};
 }
 
 std::string per_class_text(const ConfusionMatrix& matrix, std::span<const std::string> names) {

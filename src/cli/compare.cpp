@@ -87,13 +87,7 @@ int run_ops(const CompareOptions& options) {
 int run_compare(const CompareOptions& options) {
   if (options.ops) return run_ops(options);
   const VerdictOptions& verdict = options.verdict;
-  if (!(verdict.margin > 0.0 && verdict.margin < 1.0)) {
-    bad_input("--margin {}: must be above 0 and below 1; 0.02 is 2%", verdict.margin);
-  }
-  if (!(verdict.alpha > 0.0 && verdict.alpha < 0.5)) {
-    bad_input("--alpha {}: must be above 0 and below 0.5; 0.01 gives a 99% interval",
-              verdict.alpha);
-  }
+  check_verdict_options(verdict);
   if (options.call.empty() && options.runs.size() != 2) {
     bad_input("compare needs two runs, A and B, or --all; {} given", options.runs.size());
   }

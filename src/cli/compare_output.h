@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/compare/stored.h"
+#include "documents/compare.h"
 
 namespace ridgeline::cli {
 
@@ -14,13 +14,9 @@ namespace ridgeline::cli {
 
 [[nodiscard]] std::string comparison_text(const RunComparison& comparison,
                                           const VerdictOptions& options);
-[[nodiscard]] std::string comparison_json(const RunComparison& comparison,
-                                          const VerdictOptions& options);
 
 // Several runs, each against the first of the same work.
 [[nodiscard]] std::string comparisons_text(const std::vector<RunComparison>& comparisons,
-                                           const VerdictOptions& options);
-[[nodiscard]] std::string comparisons_json(const std::vector<RunComparison>& comparisons,
                                            const VerdictOptions& options);
 
 }  // namespace ridgeline::cli

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -29,11 +27,10 @@ namespace ridgeline::cli {
 namespace {
 
 struct DescribeOptions {
-  RunOptions run;
-  OptimizerOptions optimizer;
+  DescribeRequest request;
   OutputOptions output;
   std::string batches = "1";
-  std::string image, memory;
+  std::string memory;
   std::string draw, draw_view = "network";
   std::string graph;
   bool per_layer = false;
@@ -79,23 +76,6 @@ std::int64_t parse_memory(const std::string& text) {
     }
   }
   bad_input("--memory '{}': expected a size such as 8GiB, 500MB or 1.5GiB", text);
-}
-
-StepSpec step_spec(const DescribeOptions& options) {
-  StepSpec step;
-  step.model = model_config(options.run);
-  set_image(step.model, options.image);
-  step.freeze = options.run.freeze;
-  step.recompute = options.run.recompute;
-  step.optimizer = optimizer_attributes(options.optimizer);
-  return step;
-}
-
-std::string optimizer_name(const OptimizerOptions& options) {
-  std::string text = options.name;
-  if (momentum_of(options) > 0.0) text += fmt::format(" with momentum {}", momentum_of(options));
-  if (options.nesterov) text += " (nesterov)";
-  return text;
 }
 
 // Every op of a training step, coloured by phase.
@@ -176,66 +156,41 @@ int describe_refusals(const std::string& file, const onnx::Survey& survey, bool 
   return 2;
 }
 
-int run_describe(DescribeOptions options) {
+int run_describe(const DescribeOptions& options) {
   std::error_code ignored;
-  if (onnx::is_network_file(options.run.model)) {
-    const onnx::Survey survey = onnx::survey_file(options.run.model);
+  if (onnx::is_network_file(options.request.run.model)) {
+    const onnx::Survey survey = onnx::survey_file(options.request.run.model);
     if (!survey.refusals.empty()) {
-      return describe_refusals(options.run.model, survey, options.output.json);
+      return describe_refusals(options.request.run.model, survey, options.output.json);
     }
   }
-  const bool is_model = std::ranges::any_of(
-      all_models(), [&](const ModelInfo& model) { return model.name == options.run.model; });
-  const bool is_file = onnx::is_network_file(options.run.model);
-  if (!is_model && !is_file && std::filesystem::is_regular_file(options.run.model, ignored)) {
-    return describe_weights(options.run.model, options.output.json);
+  const bool is_model = std::ranges::any_of(all_models(), [&](const ModelInfo& model) {
+    return model.name == options.request.run.model;
+  });
+  const bool is_file = onnx::is_network_file(options.request.run.model);
+  if (!is_model && !is_file &&
+      std::filesystem::is_regular_file(options.request.run.model, ignored)) {
+    return describe_weights(options.request.run.model, options.output.json);
   }
-  const std::vector<std::int64_t> batches = parse_batches(options.batches);
-  options.run.batch = batches[0];
-  apply(options.run);
+  DescribeRequest request = options.request;
+  request.batches = parse_batches(options.batches);
+  if (!options.memory.empty()) request.memory_limit = parse_memory(options.memory);
   static constexpr std::array<std::string_view, 2> kViews = {"network", "step"};
   const bool whole_step = choice_of("--draw-view", options.draw_view, kViews) == 1;
   check_writable(options.output.csv);
   check_writable(options.draw);
   check_writable(options.graph);
-  StepSpec step = step_spec(options);
-  const PlanRequest request = plan_request(options.run, options.run.backend);
-  const std::unique_ptr<Device> device = make_device(options.run.device);
-  step.precision = precision_of(options.run, *device);
-
-  Description description;
-  description.model = step.model;
-  description.backend = request.backend;
-  description.device = device->name();
-  description.precision = options.run.precision;
-  description.optimizer = optimizer_name(options.optimizer);
-  for (const std::int64_t batch : batches) {
-    step.batch = batch;
-    const Plan plan = dry_plan(step, request, *device);
-    description.batches.push_back(batch_complexity(plan, batch));
-    if (description.batches.size() > 1) continue;
-    description.layers = layers_of(plan);
-    for (const LayerComplexity& layer : description.layers) {
-      description.parameters += layer.parameters;
-    }
-    if (!options.draw.empty()) {
-      const std::string& name = step.model.name;
-      write_drawing(options.draw, whole_step
-                                      ? step_figure(*plan.graph, name)
-                                      : report::network_figure(describe_network(step.model), name));
-    }
+  const Description description = describe_step(request);
+  if (!options.draw.empty()) {
+    const std::string& name = description.model.name;
+    write_drawing(options.draw,
+                  whole_step ? step_figure(*description.plan->graph, name)
+                             : report::network_figure(describe_network(description.model), name));
   }
-  description.limit_is_machines = options.memory.empty();
-  description.memory_limit =
-      description.limit_is_machines
-          ? static_cast<std::int64_t>(std::min<std::size_t>(
-                device->available_memory(), std::numeric_limits<std::int64_t>::max()))
-          : parse_memory(options.memory);
-  description.largest =
-      largest_batch(step, request, *device, description.memory_limit, description.batches.back());
   if (!options.graph.empty()) {
-    const NetworkForm form{.batch = batches[0], .freeze = step.freeze};
-    write_file_atomically(options.graph, json_text(network_document(step.model, form)) + '\n');
+    const NetworkForm form{.batch = request.batches[0], .freeze = request.run.freeze};
+    write_file_atomically(options.graph,
+                          json_text(network_document(description.model, form)) + '\n');
   }
   if (!options.output.csv.empty()) {
     write_file_atomically(options.output.csv, layers_csv(description));
@@ -251,17 +206,17 @@ void add_describe(Parser& program, Action& action) {
   auto options = std::make_shared<DescribeOptions>();
   Parser* command = program.add_subcommand(
       "describe", "Show a model's work, bytes moved and memory, without running it");
-  RunOptions& run = options->run;
+  RunOptions& run = options->request.run;
   add_model_option(
       *command, run.model, "MODEL,--model NAME",
       "Model to describe: a name that 'ridgeline models' lists, or an .onnx file; or a "
       "weight file, whose tensors are listed");
   add_network_settings(*command, run, "the model's");
-  command->add_option("--image CxHxW", options->image, "Image size [default: the model's]");
+  command->add_option("--image CxHxW", options->request.image, "Image size [default: the model's]");
   command->heading(kTrainingHeading);
   command->add_option("--batch LIST", options->batches,
                       "Samples per step; several with commas between them");
-  add_optimizer_state_options(*command, options->optimizer);
+  add_optimizer_state_options(*command, options->request.optimizer);
   add_backend_option(*command, run.backend, "--backend NAME",
                      "Backend, or auto; 'ridgeline backends' lists them [default: native on cpu, "
                      "auto on cuda]");

@@ -1,9 +1,6 @@
 #include "cli/describe_output.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
-#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -12,38 +9,8 @@
 namespace ridgeline::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::int64_t bytes_of(const Cost& cost) { return cost.bytes_read + cost.bytes_written; }
-
 std::string intensity_text(std::optional<double> ratio) {
   return ratio ? fmt::format("{:.2f}", *ratio) : std::string("n/a");
-}
-
-// The memory categories as the ledger names them, in its order.
-struct Category {
-  Role role;
-  const char* title;
-  const char* key;
-};
-constexpr std::array<Category, 9> kCategories = {{
-    {Role::parameter, "parameters", "parameters"},
-    {Role::gradient, "gradients", "gradients"},
-    {Role::optimizer_state, "optimizer state", "optimizer_state"},
-    {Role::statistics, "statistics", "statistics"},
-    {Role::input, "inputs", "inputs"},
-    {Role::metric, "metrics", "metrics"},
-    {Role::activation, "activations", "activations"},
-    {Role::temporary, "temporaries", "temporaries"},
-    {Role::workspace, "workspace", "workspace"},
-}};
-
-std::int64_t memory_of(const BatchComplexity& batch, Role role) {
-  return batch.memory[static_cast<std::size_t>(role)];
-}
-
-std::string image_text(const ModelConfig& model) {
-  return ImageShape{model.channels, model.height, model.width}.text();
 }
 
 // Of a network that comes from a file.
@@ -129,7 +96,7 @@ std::string traffic_text(const Description& d) {
 
 std::string memory_text(const Description& d) {
   BatchTable table(d.batches);
-  for (const Category& category : kCategories) {
+  for (const MemoryCategory& category : kMemoryCategories) {
     table.add(category.title,
               [&](const auto& b) { return bytes_text(memory_of(b, category.role)); });
   }
@@ -176,50 +143,6 @@ std::string layers_text(const Description& d) {
              "above).\n");
 }
 
-Json memory_json(const BatchComplexity& batch) {
-  Json memory = Json::object();
-  for (const Category& category : kCategories) {
-    memory[category.key] = memory_of(batch, category.role);
-  }
-  memory["gaps"] = batch.gaps;
-  memory["peak"] = batch.peak;
-  return memory;
-}
-
-// What depends on the batch, under the same keys at the top and in the list of batches.
-void add_batch(Json& json, const BatchComplexity& batch) {
-  const StepWork& work = batch.work;
-  json["batch"] = batch.batch;
-  json["forward_macs"] = work.forward().macs;
-  json["forward_flops"] = work.forward().flops;
-  json["recomputed_flops"] = work.of(Phase::recompute).flops;
-  json["data_gradient_flops"] = work.of(Phase::backward_data).flops;
-  json["weight_gradient_flops"] = work.of(Phase::backward_weights).flops;
-  json["optimizer_flops"] = work.of(Phase::optimizer).flops;
-  json["training_macs"] = work.total.macs;
-  json["training_flops"] = work.total.flops;
-  json["forward_bytes"] = or_null(work.forward_moved_bytes);
-  json["bytes"] = work.moved_bytes;
-  json["bytes_each_op_alone"] = bytes_of(work.total);
-  json["forward_intensity"] = or_null(forward_intensity(work));
-  json["intensity"] = training_intensity(work);
-  json["memory"] = memory_json(batch);
-}
-
-Json layer_json(const LayerComplexity& layer) {
-  const Cost total = layer.total();
-  return {{"layer", layer.layer},
-          {"ops", layer.ops},
-          {"output", layer.output.text()},
-          {"parameters", layer.parameters},
-          {"forward_macs", layer.forward.macs},
-          {"forward_flops", layer.forward.flops},
-          {"backward_flops", layer.backward.flops},
-          {"optimizer_flops", layer.optimizer.flops},
-          {"bytes", bytes_of(total)},
-          {"intensity", or_null(intensity(total))}};
-}
-
 }  // namespace
 
 std::vector<std::string> layer_columns() {
@@ -233,32 +156,6 @@ std::string description_text(const Description& d, bool per_layer) {
                       traffic_text(d), memory_text(d));
   if (per_layer) text += layers_text(d);
   return text;
-}
-
-std::string description_json(const Description& d, bool per_layer) {
-  Json json = {{"model", d.model.name},
-               {"file", d.model.source ? Json(d.model.source->path()) : Json(nullptr)},
-               {"model_hash", d.model.source ? Json(d.model.source->hash()) : Json(nullptr)},
-               {"image", image_text(d.model)},
-               {"classes", d.model.classes},
-               {"precision", d.precision},
-               {"backend", d.backend},
-               {"device", d.device},
-               {"optimizer", d.optimizer},
-               {"parameters", d.parameters}};
-  add_batch(json, d.batches[0]);
-  json["memory_limit_bytes"] = d.memory_limit;
-  json["largest_batch"] = d.largest.batch;
-  json["largest_batch_bytes"] = d.largest.bytes;
-  Json batches = Json::array();
-  for (const BatchComplexity& batch : d.batches) add_batch(batches.emplace_back(), batch);
-  json["batches"] = std::move(batches);
-  if (per_layer) {
-    Json layers = Json::array();
-    for (const LayerComplexity& layer : d.layers) layers.push_back(layer_json(layer));
-    json["layers"] = std::move(layers);
-  }
-  return json_document(json);
 }
 
 std::string layers_csv(const Description& d) {

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/options.h"
 #include "cli/parser.h"
@@ -11,8 +10,6 @@
 
 namespace ridgeline::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostNamed = 3;
 
@@ -27,11 +24,6 @@ std::string signed_ms(double seconds) { return fmt::format("{:+.4f}", 1e3 * seco
 
 std::string speedup_text(const std::optional<double>& ratio) {
   return ratio ? fmt::format("{:.2f}x", *ratio) : "n/a";
-}
-
-std::optional<double> share_of(const StepDifference& difference, const DifferenceRow& row) {
-  if (difference.difference() == 0.0) return std::nullopt;
-  return row.difference() / difference.difference();
 }
 
 std::string steps_text(const DifferenceRow& row) {
@@ -113,32 +105,6 @@ std::string difference_text(const StepDifference& difference) {
                  difference.difference() != 0.0 ? "100.0%" : "n/a",
                  speedup_text(difference.speedup()), ""});
   return text + shown(table) + below_zero_text(difference);
-}
-
-Json difference_json(const StepDifference& difference) {
-  Json rows = Json::array();
-  for (const DifferenceRow& row : difference.rows) {
-    rows.push_back({{"kind", name_of(row.kind)},
-                    {"layer", joined(row.layers, ",")},
-                    {"op", joined(row.ops, "+")},
-                    {"phase", joined(row.phases, "+")},
-                    {"a_ms", row.kind == RowKind::only_b ? Json(nullptr) : Json(1e3 * row.a)},
-                    {"b_ms", row.kind == RowKind::only_a ? Json(nullptr) : Json(1e3 * row.b)},
-                    {"difference_ms", 1e3 * row.difference()},
-                    {"share", or_null(share_of(difference, row))},
-                    {"speedup", or_null(row.speedup())},
-                    {"steps_a", row.steps_a},
-                    {"steps_b", row.steps_b},
-                    {"kernels_a", row.kernels_a},
-                    {"kernels_b", row.kernels_b}});
-  }
-  return {{"a", {{"name", difference.name_a}, {"ms", 1e3 * difference.total_a}}},
-          {"b", {{"name", difference.name_b}, {"ms", 1e3 * difference.total_b}}},
-          {"difference_ms", 1e3 * difference.difference()},
-          {"speedup", or_null(difference.speedup())},
-          {"per_sample", difference.per_sample},
-          {"rows", std::move(rows)},
-          {"warnings", difference.warnings}};
 }
 
 }  // namespace ridgeline::cli

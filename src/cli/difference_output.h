@@ -2,10 +2,9 @@
 
 // How a difference op by op is shown.
 
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "measure/profile/difference.h"
+#include "documents/difference.h"
 
 namespace ridgeline::cli {
 
@@ -24,6 +23,5 @@ void add_difference_options(Parser& command, DifferenceArguments& arguments, con
                                                    bool force);
 
 [[nodiscard]] std::string difference_text(const StepDifference& difference);
-[[nodiscard]] nlohmann::ordered_json difference_json(const StepDifference& difference);
 
 }  // namespace ridgeline::cli

@@ -1,47 +1,22 @@
 // ridgeline models: the model zoo.
 
+#include "documents/models.h"
+
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/tables.h"
-#include "train/step_runner.h"
 
 namespace ridgeline::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 const std::vector<std::string> kModelColumns = {"model",   "parameters", "image",
                                                 "classes", "settings",   "description"};
-
-std::int64_t parameters_of(const ModelInfo& model) {
-  StepSpec spec;
-  spec.model = default_config(model.name);
-  spec.batch = 1;
-  return count_parameters(evaluation_graph(spec).parameters);
-}
-
-Json json_of(const ModelInfo& model) {
-  Json options = Json::array();
-  for (const ModelOption& option : model.options) {
-    options.push_back(
-        {{"name", option.name}, {"default", option.fallback}, {"meaning", option.meaning}});
-  }
-  return {{"name", model.name},
-          {"family", model.family},
-          {"description", model.description},
-          {"parameters", parameters_of(model)},
-          {"image", {model.image.channels, model.image.height, model.image.width}},
-          {"classes", model.image.classes},
-          {"options", std::move(options)}};
-}
 
 // Families one below the other, with an empty line between them.
 TextTable model_table() {
@@ -92,9 +67,7 @@ std::string settings_text() {
 
 int run_models(bool as_json) {
   if (as_json) {
-    Json models = Json::array();
-    for (const ModelInfo& model : all_models()) models.push_back(json_of(model));
-    print(json_document(Json{{"models", std::move(models)}}));
+    print(models_json());
     return 0;
   }
   print(

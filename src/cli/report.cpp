@@ -1,9 +1,8 @@
 // ridgeline report: the store as a web page, and as tables and figures for a paper.
 
-#include <nlohmann/json.hpp>
+#include "documents/report.h"
 
 #include "base/error.h"
-#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -11,7 +10,6 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/progress.h"
-#include "report/files.h"
 #include "report/make_document.h"
 
 namespace ridgeline::cli {
@@ -19,7 +17,6 @@ namespace {
 
 using report::WrittenFile;
 using report::WrittenReport;
-using Json = nlohmann::ordered_json;
 
 struct ReportOptions {
   std::string store = "ridgeline.db";
@@ -29,25 +26,6 @@ struct ReportOptions {
   std::vector<std::string> formats = {"html", "markdown", "latex", "csv", "svg", "png"};
   bool json = false;
 };
-
-report::Document document_of(const ReportOptions& options) {
-  const Store store = Store::open_existing(options.store);
-  const report::Data data(store);
-  if (data.runs().empty()) {
-    bad_input("{}: has no complete runs{}; 'ridgeline study quick' or 'ridgeline bench' add some",
-              options.store,
-              data.unfinished().empty() ? std::string()
-                                        : fmt::format(", only {} that were interrupted or failed",
-                                                      data.unfinished().size()));
-  }
-  return make_document(data, {.title = options.title, .studies = options.studies});
-}
-
-std::int64_t total_bytes(const std::vector<WrittenFile>& files) {
-  std::int64_t bytes = 0;
-  for (const WrittenFile& file : files) bytes += file.bytes;
-  return bytes;
-}
 
 // Single files by name, those of a folder together.
 std::string text_of(const WrittenReport& report, const std::string& folder) {
@@ -73,24 +51,12 @@ std::string text_of(const WrittenReport& report, const std::string& folder) {
   return table.text();
 }
 
-Json json_of(const WrittenReport& report, const std::string& folder) {
-  Json files = Json::array();
-  for (const WrittenFile& file : report.files) {
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}});
-  }
-  return {{"folder", folder},
-          {"files", files},
-          {"tables", report.tables},
-          {"figures", report.figures},
-          {"bytes", total_bytes(report.files)},
-          {"warnings", report.warnings}};
-}
-
 int run_report(const ReportOptions& options) {
   const report::ReportFormats formats = report::formats_of(options.formats);
   ProgressBar bar;
   bar.show(0, 1, "reading");
-  const report::Document document = document_of(options);
+  const report::Document document =
+      report::stored_document(options.store, {.title = options.title, .studies = options.studies});
   // Before there is a folder, a signal ends the program at once.
   const InterruptGuard interrupt;
   report::ReportFolder folder(options.out);
@@ -110,7 +76,7 @@ int run_report(const ReportOptions& options) {
   for (const std::string& warning : written.warnings) {
     message(fmt::format("ridgeline: {}\n", warning));
   }
-  print(options.json ? json_document(json_of(written, name)) : text_of(written, name));
+  print(options.json ? written_json(written, name) : text_of(written, name));
   return written.failed ? 1 : 0;
 }
 

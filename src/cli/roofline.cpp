@@ -1,16 +1,15 @@
 // ridgeline roofline: points and roofs of stored runs.
 
-#include "analysis/compare/stored.h"
+#include "lab/roofline.h"
+
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
-#include "cli/progress.h"
 #include "cli/roofline_text.h"
 #include "cli/tables.h"
-#include "measure/ceilings/ceilings.h"
-#include "measure/machine/environment.h"
+#include "cli/terminal.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -31,44 +30,13 @@ Grouping grouping_of(const std::string& name) {
   bad_input("--by {}: must be network, layer, op or step", name);
 }
 
-std::vector<RunRecord> runs_of(const Store& store, const std::vector<std::string>& names) {
-  if (names.empty()) return last_bench_runs(store);
-  std::vector<RunRecord> runs;
-  for (const std::string& name : names) {
-    RunRecord run = find_run(store, name);
-    for (const RunRecord& other : runs) {
-      if (other.id == run.id) bad_input("run {} is given twice", name);
-    }
-    runs.push_back(std::move(run));
-  }
-  return runs;
-}
-
-// Ceilings that this machine can still tell: runs of another one need a measurement there.
-void measure_missing(const std::string& path, const std::vector<RunRecord>& runs) {
-  const auto missing = missing_ceilings(Store::open_existing(path), runs);
-  if (missing.empty()) return;
-  const Environment here = read_environment();
-  for (const MissingCeilings& one : missing) {
-    if (environment_record(here, one.environment.label).key != one.environment.key) continue;
-    message(fmt::format("measuring the ceilings of {} (only once on this machine)\n", one.device));
-    Store store{std::filesystem::path(path)};
-    ProgressBar bar;
-    (void)known_or_measured(store, one.environment.key, one.device,
-                            [&](std::int64_t done, std::int64_t total, const std::string& what) {
-                              bar.show(done, total, what.c_str());
-                            });
-  }
-}
-
-int run_roofline(const RooflineOptions& options) {
+int run_roofline_command(const RooflineOptions& options) {
   const RooflineView view{grouping_of(options.by), options.top};
   if (options.top && *options.top < 1) bad_input("--top {}: must be at least 1", *options.top);
   check_writable(options.output.csv);
-  const Store store = Store::open_existing(options.store);
-  const std::vector<RunRecord> runs = runs_of(store, options.runs);
-  measure_missing(options.store, runs);
-  const StoredRooflines found = rooflines_of(store, runs);
+  Terminal terminal(options.output.json);
+  const StoredRooflines found = run_roofline({options.store, options.runs}, terminal);
+  terminal.clear();
   if (!options.output.csv.empty()) {
     write_file_atomically(options.output.csv, roofline_csv(found, view));
   }
@@ -110,7 +78,8 @@ void add_roofline(Parser& program, Action& action) {
                      "ridgeline roofline backend=native,model=resnet18 --by layer",
                      "ridgeline roofline 12 13 --by step --top 20",
                      "ridgeline roofline --by layer --json"});
-  command->callback([options, &action] { action = [options] { return run_roofline(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return run_roofline_command(*options); }; });
 }
 
 }  // namespace ridgeline::cli

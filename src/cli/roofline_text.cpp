@@ -184,10 +184,6 @@ std::string points_text(const RunRoofline& run, const RooflineGroup& group,
          shown_main(table);
 }
 
-double lost_seconds(const RooflinePoint& point) {
-  return point.seconds - point.least_seconds.value_or(0.0);
-}
-
 }  // namespace
 
 std::vector<std::string> roofline_columns() {
@@ -217,24 +213,6 @@ std::vector<std::string> roofline_columns() {
           "efficiency",
           "bound",
           "remark"};
-}
-
-std::vector<RooflinePoint> shown_points(const RunRoofline& run, const Roofs& roofs,
-                                        const RooflineView& view) {
-  std::vector<RooflinePoint> points = view.by == Grouping::network
-                                          ? std::vector{run.network}
-                                          : points_of(run.steps, roofs, view.by);
-  if (!view.top) return points;
-  std::stable_sort(points.begin(), points.end(),
-                   [](const auto& a, const auto& b) { return lost_seconds(a) > lost_seconds(b); });
-  if (static_cast<std::size_t>(*view.top) < points.size()) {
-    points.resize(static_cast<std::size_t>(*view.top));
-  }
-  return points;
-}
-
-std::vector<Finding> roofline_errors(const RunRoofline& run, const Roofs& roofs) {
-  return above_roof(points_of(run.steps, roofs, Grouping::step));
 }
 
 std::string roofline_text(const StoredRooflines& found, const RooflineView& view) {

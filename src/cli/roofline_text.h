@@ -1,31 +1,18 @@
 #pragma once
 
-// How the roofline of stored runs is printed: for people, as JSON, as CSV.
+// How the roofline of stored runs is printed: for people, as CSV.
 
 #include <optional>
 #include <string>
 
-#include "analysis/roofline/stored.h"
+#include "documents/roofline.h"
 
 namespace ridgeline::cli {
 
 // The titles that the tables of points may have.
 [[nodiscard]] std::vector<std::string> roofline_columns();
 
-struct RooflineView {
-  Grouping by = Grouping::network;
-  std::optional<std::int64_t> top;  // the points that lose the most time; nothing: all, in order
-};
-
-// The points of a run as the view asks for them.
-[[nodiscard]] std::vector<RooflinePoint> shown_points(const RunRoofline& run, const Roofs& roofs,
-                                                      const RooflineView& view);
-
 [[nodiscard]] std::string roofline_text(const StoredRooflines& found, const RooflineView& view);
-[[nodiscard]] std::string roofline_json(const StoredRooflines& found, const RooflineView& view);
 [[nodiscard]] std::string roofline_csv(const StoredRooflines& found, const RooflineView& view);
-
-// What lies above its roof in any run, by step.
-[[nodiscard]] std::vector<Finding> roofline_errors(const RunRoofline& run, const Roofs& roofs);
 
 }  // namespace ridgeline::cli

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json_text.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/tables.h"
@@ -16,8 +14,6 @@
 
 namespace ridgeline::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 bool runs(const StudyItemRecord& item) { return item.status != ItemStatus::left_out; }
 bool waits(const StudyItemRecord& item) {
@@ -137,55 +133,12 @@ std::string study_idle_text(const StudySummary& summary) {
                                      : joined(reasons, "; "));
 }
 
-std::string study_json(const StudySummary& summary) {
-  Json items = Json::array();
-  double estimate = 0.0;
-  for (const StudyItemRecord& item : summary.items) {
-    if (waits(item)) estimate += item.estimated_seconds;
-    items.push_back(
-        {{"key", item.key},
-         {"part", study::part_of(item)},
-         {"title", item.title},
-         {"command", item.command},
-         {"status", name_of(item.status)},
-         {"reason", text_or_null(item.reason)},
-         {"substitute", text_or_null(item.substitute)},
-         {"estimated_seconds", runs(item) ? Json(item.estimated_seconds) : Json(nullptr)},
-         {"seconds", or_null(item.seconds)}});
-  }
-  const Json document = {{"study", summary.study->definition.name},
-                         {"title", summary.study->definition.title},
-                         {"scale", name_of(summary.scale)},
-                         {"uuid", text_or_null(summary.uuid)},
-                         {"store", summary.store},
-                         {"resumed", summary.resumed},
-                         {"interrupted", summary.interrupted},
-                         {"estimated_seconds_left", estimate},
-                         {"seconds", summary.uuid.empty() ? Json(nullptr) : Json(summary.seconds)},
-                         {"items", std::move(items)}};
-  return json_document(document);
-}
-
 std::string study_list_text() {
   TextTable table({"study", "title"}, "ll");
   for (const std::string& name : study::built_in_studies()) {
     table.add_row({name, study::find_study(name).definition.title});
   }
   return shown(table);
-}
-
-std::string study_list_json() {
-  Json list = Json::array();
-  for (const std::string& name : study::built_in_studies()) {
-    const study::Study found = study::find_study(name);
-    Json parts = Json::array();
-    for (const study::Part& part : found.full) parts.push_back(part.id);
-    list.push_back({{"name", name},
-                    {"title", found.definition.title},
-                    {"question", found.definition.question},
-                    {"parts", std::move(parts)}});
-  }
-  return json_document(Json{{"studies", std::move(list)}});
 }
 
 StudyProgress::StudyProgress(std::span<const StudyItemRecord> items)

@@ -8,28 +8,18 @@
 
 #include "base/clock.h"
 #include "cli/interrupt.h"
-#include "study/runner.h"
+#include "documents/study.h"
 
 namespace ridgeline::cli {
 
-struct StudySummary {
-  const study::Study* study = nullptr;
-  study::Scale scale = study::Scale::small;
-  std::string store, uuid;  // empty uuid: only planned
-  bool resumed = false, interrupted = false;
-  std::vector<StudyItemRecord> items;
-  double seconds = 0.0;  // of this call
-};
 // The items with estimates, what is left out, what is substituted.
 [[nodiscard]] std::string study_plan_text(const StudySummary& summary);
 // How it ended.
 [[nodiscard]] std::string study_outcome_text(const StudySummary& summary);
 // Why nothing could be done, in one line. REQUIRES: every item was left out.
 [[nodiscard]] std::string study_idle_text(const StudySummary& summary);
-[[nodiscard]] std::string study_json(const StudySummary& summary);
 // Of the built-in ones.
 [[nodiscard]] std::string study_list_text();
-[[nodiscard]] std::string study_list_json();
 
 // Tells each item as it begins and ends; on a terminal one line with the overall progress. What is
 // left is estimated from how long finished items took against their estimates.

@@ -1,10 +1,10 @@
 #pragma once
 
-// What `train` tells: header, table, summary, and the same for machines.
+// What `train` tells: header, table, summary, and the epochs as CSV.
 
 #include <string>
 
-#include "lab/train.h"
+#include "documents/train.h"
 
 namespace ridgeline::cli {
 
@@ -12,7 +12,6 @@ namespace ridgeline::cli {
 [[nodiscard]] std::string table_header(const TrainConfig& config);
 [[nodiscard]] std::string table_row(const TrainConfig& config, const EpochResult& epoch);
 [[nodiscard]] std::string summary_text(const TrainReport& report);
-[[nodiscard]] std::string train_json(const TrainReport& report);
 [[nodiscard]] std::string train_csv(const TrainReport& report);
 
 }  // namespace ridgeline::cli

@@ -47,10 +47,14 @@ FrameSize frame_of(const TrainRequest& request) {
 
 Split load_data(const TrainRequest& request, CallListener& listener) {
   const auto seed = static_cast<std::uint64_t>(request.run.seed);
-  Split split = load_dataset(
-      request.data, {.classes = static_cast<std::int32_t>(request.run.classes.value_or(10)),
-                     .seed = seed,
-                     .image = frame_of(request)});
+  if (request.given && !request.image.empty()) {
+    bad_input("--image {}: samples in memory stay as they are", request.image);
+  }
+  Split split = request.given ? *request.given
+                              : load_dataset(request.data, {.classes = static_cast<std::int32_t>(
+                                                                request.run.classes.value_or(10)),
+                                                            .seed = seed,
+                                                            .image = frame_of(request)});
   if (!split.skipped.empty()) listener.note("note: " + skipped_text(split.skipped));
   if (!request.validation.empty()) {
     const double amount = parse_number("--validation", request.validation);

@@ -25,6 +25,7 @@ struct TrainRequest {
   CheckpointOptions checkpoint;
   TrainRecordOptions record;
   std::string data = "fashion-mnist";
+  std::shared_ptr<const Split> given = {};  // samples in memory, in place of `data`
   std::string validation;  // a number of samples or a share; empty: the dataset's own test part
   std::optional<std::int64_t> limit;
   std::int64_t epochs = 10, iterations = 500;

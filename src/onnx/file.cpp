@@ -268,15 +268,27 @@ void parse(std::span<const std::byte> bytes, Message& message) {
   }
 }
 
-// Reads a file with `read`; what is wrong gets the file's name in front.
+// What is wrong gets the name in front.
+template <typename Body>
+auto naming(const std::string& name, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+// Reads a file with `read`.
 template <typename Read>
 auto read_file(const fs::path& path, Read&& read) {
   const MappedFile file(path);
-  try {
-    return read(file.bytes());
-  } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}: {}", path.string(), error.what()));
-  }
+  return naming(path.string(), [&] { return read(file.bytes()); });
+}
+
+Model hashed_model(ModelProto& proto, ExternalData& external, std::span<const std::byte> bytes) {
+  Model model = take_model(proto, external);
+  model.hash = external.hash(digest_of(DigestKind::sha256, ExternalData::as_numbers(bytes)));
+  return model;
 }
 
 void put_array(const Array& array, TensorProto& proto) {
@@ -406,9 +418,22 @@ Model read_model(const fs::path& path) {
     ModelProto proto;
     parse(bytes, proto);
     ExternalData external(path);
-    Model model = take_model(proto, external);
-    model.hash = external.hash(digest_of(DigestKind::sha256, ExternalData::as_numbers(bytes)));
-    return model;
+    return hashed_model(proto, external, bytes);
+  });
+}
+
+Model read_model(const std::string& name, std::span<const std::byte> bytes) {
+  return naming(name, [&] {
+    ModelProto proto;
+    parse(bytes, proto);
+    for (const TensorProto& tensor : proto.graph().initializer()) {
+      if (tensor.data_location() == TensorProto::EXTERNAL) {
+        bad_input("tensor '{}' lies in another file; give the path of the network's file",
+                  tensor.name());
+      }
+    }
+    ExternalData none{fs::path(name)};
+    return hashed_model(proto, none, bytes);
   });
 }
 

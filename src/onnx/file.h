@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,8 @@ struct Model {
 // Anything wrong with the file is a bad_input Error that names it. Data outside the file is read
 // from its own folder alone.
 [[nodiscard]] Model read_model(const std::filesystem::path& path);
+// The same of a file's bytes; `name` stands in messages. They may not refer to data outside them.
+[[nodiscard]] Model read_model(const std::string& name, std::span<const std::byte> bytes);
 
 // A TensorProto by itself, as ONNX's test vectors have them.
 [[nodiscard]] Array read_array(const std::filesystem::path& path);

@@ -130,8 +130,9 @@ auto of_file(const std::string& path, Body&& body) {
 
 class FileNetwork final : public NetworkSource {
  public:
-  explicit FileNetwork(fs::path path)
-      : path_(path.string()), model_(read_model(path)), links_(model_) {
+  explicit FileNetwork(const fs::path& path) : FileNetwork(path.string(), read_model(path)) {}
+  FileNetwork(std::string path, Model model)
+      : path_(std::move(path)), model_(std::move(model)), links_(model_) {
     of_file(path_, [&] { prepare(); });
   }
 
@@ -295,8 +296,26 @@ class FileNetwork final : public NetworkSource {
   std::vector<Refusal> refusals_;
 };
 
+// Networks that hold_network() made, by the names that it gave them.
+struct HeldNetworks {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<const FileNetwork>> networks;
+};
+HeldNetworks& held_networks() {
+  static HeldNetworks held;
+  return held;
+}
+
+std::shared_ptr<const FileNetwork> find_held(const std::string& name) {
+  HeldNetworks& held = held_networks();
+  const std::scoped_lock lock(held.mutex);
+  const auto found = held.networks.find(name);
+  return found == held.networks.end() ? nullptr : found->second.lock();
+}
+
 // A call names a file several times; its weights need to be in memory once.
 std::shared_ptr<const FileNetwork> open_network(const fs::path& path) {
+  if (auto held = find_held(path.string())) return held;
   struct Opened {
     fs::file_time_type written;
     std::weak_ptr<const FileNetwork> network;
@@ -324,6 +343,24 @@ ModelConfig named_config(const std::string& model) {
   const std::shared_ptr<const FileNetwork> network = open_network(model);
   network->check();
   return network->config(network);
+}
+
+std::shared_ptr<const NetworkSource> hold_network(const std::string& name,
+                                                  std::span<const std::byte> bytes) {
+  if (name.empty() || name.find_first_of("/,@") != name.npos) {
+    bad_input("network name '{}': must not be empty or contain '/', ',' or '@'", name);
+  }
+  Model model = read_model(name, bytes);
+  // A name that no file has: lists of models are split at commas, results show the last part.
+  const std::string path =
+      fmt::format("memory:{}/{}{}", model.hash.substr(0, kDigits), name, kEnding);
+  if (auto known = find_held(path)) return known;
+  auto network = std::make_shared<const FileNetwork>(path, std::move(model));
+  network->check();
+  HeldNetworks& held = held_networks();
+  const std::scoped_lock lock(held.mutex);
+  held.networks[path] = network;
+  return network;
 }
 
 std::string short_hash(const NetworkSource& source) { return source.hash().substr(0, kDigits); }

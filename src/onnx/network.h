@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,12 @@ inline constexpr const char* kClassNames = "class_names";
 // A model of the zoo by its name, or the network of a file, with its own image size and classes.
 // Throws bad_input; of a file, the first node that is not supported.
 [[nodiscard]] ModelConfig named_config(const std::string& model);
+
+// The network of a file whose bytes are in memory. While the source lives, its path() is the name
+// of a model, everywhere in this process and nowhere else; `name` is what results call it. Throws
+// bad_input.
+[[nodiscard]] std::shared_ptr<const NetworkSource> hold_network(const std::string& name,
+                                                                std::span<const std::byte> bytes);
 
 // The first 16 digits of the hash of a file's contents, by which results know it.
 [[nodiscard]] std::string short_hash(const NetworkSource& source);

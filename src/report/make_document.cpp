@@ -148,4 +148,17 @@ Document make_document(const Data& data, const DocumentOptions& options) {
   return document;
 }
 
+Document stored_document(const std::filesystem::path& path, const DocumentOptions& options) {
+  const Store store = Store::open_existing(path);
+  const Data data(store);
+  if (data.runs().empty()) {
+    bad_input("{}: has no complete runs{}; 'ridgeline study quick' or 'ridgeline bench' add some",
+              path.string(),
+              data.unfinished().empty() ? std::string()
+                                        : fmt::format(", only {} that were interrupted or failed",
+                                                      data.unfinished().size()));
+  }
+  return make_document(data, options);
+}
+
 }  // namespace ridgeline::report

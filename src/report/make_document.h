@@ -2,6 +2,7 @@
 
 // The report of a store: all that it says, before it is written in any format.
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,5 +17,8 @@ struct DocumentOptions {
 };
 
 [[nodiscard]] Document make_document(const Data& data, const DocumentOptions& options);
+// Of a store's file. Throws bad_input where it has no complete runs.
+[[nodiscard]] Document stored_document(const std::filesystem::path& store,
+                                       const DocumentOptions& options);
 
 }  // namespace ridgeline::report

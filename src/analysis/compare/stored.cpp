@@ -90,6 +90,16 @@ std::vector<std::string> warnings_of(const Store& store, const RunComparison& co
 
 }  // namespace
 
+void check_verdict_options(const VerdictOptions& options) {
+  if (!(options.margin > 0.0 && options.margin < 1.0)) {
+    bad_input("--margin {}: must be above 0 and below 1; 0.02 is 2%", options.margin);
+  }
+  if (!(options.alpha > 0.0 && options.alpha < 0.5)) {
+    bad_input("--alpha {}: must be above 0 and below 0.5; 0.01 gives a 99% interval",
+              options.alpha);
+  }
+}
+
 RunComparison compare_runs(const Store& store, const RunRecord& a, const RunRecord& b,
                            const VerdictOptions& options, bool force) {
   if (a.id == b.id) bad_input("A and B are both run {}; name two different runs", a.id);

@@ -21,6 +21,9 @@ struct RunComparison {
   std::vector<Finding> findings_a, findings_b;
 };
 
+// Throws bad_input for a margin or a significance level that is none.
+void check_verdict_options(const VerdictOptions& options);
+
 // Throws bad_input for runs without times, and unless `force` for unlike work and for times that
 // were measured in different ways.
 [[nodiscard]] RunComparison compare_runs(const Store& store, const RunRecord& a, const RunRecord& b,

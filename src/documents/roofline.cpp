@@ -1,10 +1,12 @@
+#include "documents/roofline.h"
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
-#include "cli/roofline_text.h"
 #include "store/field_json.h"
 
-namespace ridgeline::cli {
+namespace ridgeline {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -80,7 +82,29 @@ Json run_json(const RunRoofline& run, const Roofs& roofs, const RooflineView& vi
           {"findings", list_json(roofline_errors(run, roofs))}};
 }
 
+double lost_seconds(const RooflinePoint& point) {
+  return point.seconds - point.least_seconds.value_or(0.0);
+}
+
 }  // namespace
+
+std::vector<RooflinePoint> shown_points(const RunRoofline& run, const Roofs& roofs,
+                                        const RooflineView& view) {
+  std::vector<RooflinePoint> points = view.by == Grouping::network
+                                          ? std::vector{run.network}
+                                          : points_of(run.steps, roofs, view.by);
+  if (!view.top) return points;
+  std::stable_sort(points.begin(), points.end(),
+                   [](const auto& a, const auto& b) { return lost_seconds(a) > lost_seconds(b); });
+  if (static_cast<std::size_t>(*view.top) < points.size()) {
+    points.resize(static_cast<std::size_t>(*view.top));
+  }
+  return points;
+}
+
+std::vector<Finding> roofline_errors(const RunRoofline& run, const Roofs& roofs) {
+  return above_roof(points_of(run.steps, roofs, Grouping::step));
+}
 
 std::string roofline_json(const StoredRooflines& found, const RooflineView& view) {
   Json groups = Json::array();
@@ -104,4 +128,4 @@ std::string roofline_json(const StoredRooflines& found, const RooflineView& view
   return json_document(Json{{"groups", std::move(groups)}, {"left_out", found.left_out}});
 }
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

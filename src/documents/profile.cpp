@@ -1,16 +1,18 @@
 // The JSON document of `profile`. Keys are never renamed: scripts rely on them.
 
+#include "documents/profile.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
-#include "cli/difference_output.h"
-#include "cli/profile_output.h"
+#include "documents/difference.h"
 #include "measure/profile/device_idle.h"
+#include "measure/profile/gains.h"
 #include "store/field_json.h"
 #include "store/identity_fields.h"
 
-namespace ridgeline::cli {
+namespace ridgeline {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -141,4 +143,4 @@ std::string profile_json(const ProfileReport& report, const ProfileView& view) {
   return json_document(document);
 }
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline

@@ -1,14 +1,15 @@
 // The JSON document of `bench`. Keys are never renamed: scripts rely on them.
 
+#include "documents/bench.h"
+
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
-#include "cli/bench_output.h"
 #include "measure/iterations/provider_shares.h"
 #include "store/field_json.h"
 #include "store/identity_fields.h"
 
-namespace ridgeline::cli {
+namespace ridgeline {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -93,6 +94,23 @@ Json result_json(const Measured& measured, const std::string& run, bool per_step
 
 }  // namespace
 
+std::optional<double> number_of(const Measured& measured, const char* name) {
+  const auto found = measured.ending.details.numbers.find(name);
+  if (found == measured.ending.details.numbers.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<double> memory_of(const Measured& measured) {
+  if (const auto peak = number_of(measured, "peak_memory_bytes")) return peak;
+  return number_of(measured, "planned_bytes");
+}
+
+std::vector<Finding> findings_of(const Measured& measured, const MeasuredSummary& summary) {
+  std::vector<Finding> all = measured.ending.details.findings;
+  all.insert(all.end(), summary.findings.begin(), summary.findings.end());
+  return all;
+}
+
 std::string bench_json(const BenchReport& report, bool per_step) {
   Json results = Json::array(), failed = Json::array(), left_out = Json::array();
   for (std::size_t i = 0; i < report.results.size(); ++i) {
@@ -127,4 +145,4 @@ std::string bench_json(const BenchReport& report, bool per_step) {
   return json_document(document);
 }
 
-}  // namespace ridgeline::cli
+}  // namespace ridgeline
