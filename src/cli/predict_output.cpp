@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/json_text.h"
 #include "base/text.h"
@@ -177,6 +178,17 @@ std::string check_text(const CheckView& view) {
       "\nEach run is predicted from runs without its batch, without its network on any device, and "
       "without its device;\nthe range is that of the other held-back runs. Shipped efficiencies do "
       "not count.\n";
+  std::set<const predict::Observation*> runs, disturbed;
+  for (const HeldBack& one : view.held) {
+    runs.insert(one.observation);
+    if (one.observation->disturbed) disturbed.insert(one.observation);
+  }
+  if (!disturbed.empty()) {
+    text += fmt::format(
+        "{} of {} runs were disturbed by other programs: their errors are not only "
+        "the prediction's.\n",
+        disturbed.size(), runs.size());
+  }
   for (const std::string& reason : view.left_out) text += "not used: " + reason + "\n";
   return fitted(text);
 }

@@ -50,6 +50,8 @@ Observation stored_observation(const Store& store, const RunRecord& run, const T
   seen.backend = backend_of(run.executor);
   seen.seconds = seconds;
   seen.source = fmt::format("run {}", run.id);
+  seen.disturbed = std::ranges::any_of(
+      store.findings(run.id), [](const Finding& one) { return one.name == "noisy neighbour"; });
   return seen;
 }
 

@@ -23,7 +23,8 @@ struct Observation {
   Demand demand;                        // at the device's roofs
   std::map<Kind, double> kind_seconds;  // measured step by step; empty: the whole alone
   std::string source;                   // "run 12", "a.csv, line 3"
-  bool part = false;                    // time and demand are those of one op alone
+  bool disturbed = false;  // other programs ran meanwhile: the finding "noisy neighbour"
+  bool part = false;       // time and demand are those of one op alone
 };
 
 // A step on a device, without time and backend.
