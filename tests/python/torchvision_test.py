@@ -23,7 +23,7 @@ NAMES = {"alexnet": 224, "resnet18": 64, "resnet34": 64, "resnet50": 64, "resnex
 IN_CTEST = ["resnet18", "mobilenet_v3_small"]
 BATCH, CLOSE = 4, 1e-4
 # A value that rounding puts on the other side of a ReLU's corner changes gradients by a percent, in PyTorch's float32 as
-# in ours. So both are compared with PyTorch's float64, and with several images: a mistake shows with all of them.
+# in ours. So gradients must agree with PyTorch's float64 or with its float32, for one of several seeds.
 SEEDS = (1, 2, 3, 4)
 
 
@@ -49,7 +49,8 @@ def distance(found, truth):
 
 
 def errors(name, size, seed):
-    """Of outputs in evaluation, of the loss and of the gradients of one training step; and of PyTorch's gradients."""
+    """Of outputs in evaluation, of the loss and of the gradients of one training step,
+    against float64 and against float32."""
     torch.manual_seed(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -60,19 +61,19 @@ def errors(name, size, seed):
         outputs = distance({"": session.logits(x)}, {"": exact.eval()(x.double()).detach().numpy()})
         loss, truth = gradients_of(exact, x.double(), y)
         told = abs(session.step(x, y) - loss)
-        ours = distance(session.gradients(), truth)
-    return outputs, told, ours, distance(gradients_of(module, x, y)[1], truth)
+        ours = session.gradients()
+    return outputs, told, distance(ours, truth), distance(ours, gradients_of(module, x, y)[1])
 
 
 def main():
     names = sys.argv[1:] or IN_CTEST
     names = list(NAMES) if names == ["all"] else names
     failed = []
-    print(f"{'network':<20} {'outputs':>9} {'loss':>9} {'gradients':>9} {'of torch':>9}")
+    print(f"{'network':<20} {'outputs':>9} {'loss':>9} {'to f64':>9} {'to f32':>9}")
     for name in names:
         for seed in SEEDS:
             found = errors(name, NAMES[name], seed)
-            close = max(found[:2]) <= CLOSE and found[2] <= max(CLOSE, 2 * found[3])
+            close = max(found[:2]) <= CLOSE and min(found[2:]) <= CLOSE
             print(f"{name:<20} " + " ".join(f"{error:9.1e}" for error in found), flush=True)
             if close:
                 break
