@@ -52,7 +52,8 @@ typedef struct rl_listener {
   int (*go_on)(void* context);                    /* 0 ends the call early, with what it has */
 } rl_listener;
 
-/* Calls of the laboratory. docs/python.md lists the keys of their requests. */
+/* Calls of the laboratory. Keys of requests are the names of options with underscores
+ * (request.cpp). */
 RL_API int rl_models(char** result);
 RL_API int rl_describe(const char* request, char** result);
 RL_API int rl_plan(const char* request, char** text);
