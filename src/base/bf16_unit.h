@@ -16,6 +16,11 @@ enum class Bf16Unit : std::uint8_t { none, avx512, amx };  // ascending
 // "amx_bf16", both with a comma between them, or "none".
 [[nodiscard]] Bf16Unit bf16_unit();
 
+// What each architecture answers (bf16_unit_x86.cpp, bf16_unit_arm64.cpp): the best unit that
+// works, whatever the environment allows, and the end of the sentence that tells why there is none.
+[[nodiscard]] Bf16Unit find_bf16_unit();
+[[nodiscard]] const char* why_no_bf16_unit();
+
 // Nothing better than `most` from now on; for tests of every path on one machine.
 void limit_bf16_unit(Bf16Unit most);
 

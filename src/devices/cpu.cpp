@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 
 #include "base/bf16_unit.h"
 #include "base/clock.h"
+#include "base/cpuinfo.h"
 #include "base/error.h"
 #include "devices/device.h"
 #include "devices/free_memory.h"
@@ -16,12 +16,8 @@ namespace ridgeline {
 namespace {
 
 std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown processor";
+  const std::string name = read_cpu_identity().name;
+  return name.empty() ? "unknown processor" : name;
 }
 
 class CpuDevice final : public Device {

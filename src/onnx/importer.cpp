@@ -47,7 +47,7 @@ bool is_quantised(std::string_view type) {
 std::string printable(const std::string& text) {
   std::string made = valid_utf8(text);
   std::replace_if(
-      made.begin(), made.end(), [](char c) { return c >= 0 && c < ' '; }, '?');
+      made.begin(), made.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
   return made;
 }
 

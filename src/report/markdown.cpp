@@ -10,7 +10,10 @@
 namespace ridgeline::report {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c < 0; }
+bool is_word(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return std::isalnum(byte) != 0 || byte >= 0x80;
+}
 
 // What would begin a list, a heading or a rule where a line begins.
 std::string at_line_start(std::string text) {

@@ -166,7 +166,7 @@ class ThisMachine final : public Capabilities {
     const auto has = [&](const char* word) {
       return std::find(extensions.begin(), extensions.end(), word) != extensions.end();
     };
-    const double a_cycle = has("avx512f") ? 32.0 : has("avx2") ? 16.0 : 8.0;
+    const double a_cycle = has("avx512f") ? 32.0 : has("avx2") || has("asimd") ? 16.0 : 8.0;
     const double cores = std::max(1U, std::thread::hardware_concurrency());
     return {a_cycle * 2.5e9 * cores, 10e9};
   }

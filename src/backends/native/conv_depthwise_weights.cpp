@@ -46,7 +46,7 @@ constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(Tag()));
 // Vectors of channels for so many taps: the sums, the src of all taps and diff_dst stay in
 // registers.
 constexpr int vectors_for(int taps) {
-  if (HWY_TARGET == HWY_AVX3) return taps <= 3 ? 4 : 2;
+  if (kManyRegisters) return taps <= 3 ? 4 : 2;
   return taps <= 3 ? 2 : 1;
 }
 

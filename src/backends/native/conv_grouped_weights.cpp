@@ -47,7 +47,7 @@ struct BlockCall {
 
 // Numbers of src that are worked on at once: their sums, and with step 1 the src of all taps, stay
 // in registers.
-inline constexpr int kNumbers = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+inline constexpr int kNumbers = native::HWY_NAMESPACE::kManyRegisters ? 4 : 2;
 
 template <class Body>
 HWY_INLINE void for_each_row(const GroupedWeightsJob& job, const BlockCall& call,

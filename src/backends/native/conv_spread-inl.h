@@ -52,12 +52,16 @@ struct GatherSpread {
   struct At {
     hn::Vec<PlaceTag> indices;
 
+    // Written out, because constructors that GCC makes do not belong to the instruction set.
+    HWY_INLINE At() {}
+    HWY_INLINE explicit At(hn::Vec<PlaceTag> where) : indices(where) {}
+
     HWY_INLINE FloatVec load(const float* pixel) const {
       return hn::GatherIndex(FloatTag(), pixel, indices);
     }
   };
   HWY_INLINE At at(std::int64_t number) const {
-    return {hn::LoadU(PlaceTag(), places + number * kLanes)};
+    return At(hn::LoadU(PlaceTag(), places + number * kLanes));
   }
 };
 

@@ -23,8 +23,8 @@ HWY_BEFORE_NAMESPACE();
 namespace ridgeline::native::conv::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using native::HWY_NAMESPACE::FirstLanes;
+using native::HWY_NAMESPACE::kManyRegisters;
 
-inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3;
 inline constexpr int kMaxVectors = kManyRegisters ? 4 : 2;
 
 // Rows of a tile with this many vectors. Each row needs a pointer in a general register, so eight
@@ -70,6 +70,9 @@ struct Tile {
   static constexpr int kRows = rows_of(kVectors);
   using V = hn::Vec<D>;
   V sums[kRows][kVectors];
+
+  // Written out, because a constructor that GCC makes does not belong to the instruction set.
+  HWY_INLINE Tile() {}
 
   // kCount: the length of every run where it is known and short, so that runs are unrolled; else 0.
   template <int kCount = 0, class Vectors>

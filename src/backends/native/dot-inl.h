@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "backends/native/lanes-inl.h"
+#include "base/arch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridgeline::native::HWY_NAMESPACE {
@@ -21,8 +22,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 using FloatTag = hn::ScalableTag<float>;
 using FloatVec = hn::Vec<FloatTag>;
 inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(hn::MaxLanes(FloatTag()));
-// AVX-512 has 32 vector registers, the others 16.
-inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3;
 
 // Rows and weight vectors of one tile: their accumulators, the rows and a weight fill the
 // registers.
@@ -81,7 +80,7 @@ inline void pack_dot_weights(const float* weights, std::int64_t row_stride, std:
 // Keeps a loaded vector in its register: GCC would load it anew for every use.
 HWY_INLINE void hold(FloatVec& v) {
 #if HWY_TARGET != HWY_SCALAR
-  asm("" : "+v"(v.raw));
+  asm("" : "+" RIDGELINE_VECTOR_REGISTER(v.raw));
 #else
   (void)v;
 #endif

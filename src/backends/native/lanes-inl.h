@@ -20,6 +20,9 @@ HWY_BEFORE_NAMESPACE();
 namespace ridgeline::native::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// AVX-512 and ARM64 have 32 vector registers, the others 16.
+inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
+
 // What a vector instruction can hold as it lies in memory; bf16 is widened to f32 on the way.
 template <typename T>
 concept Loadable = !std::same_as<T, BFloat16>;

@@ -126,14 +126,11 @@ std::int64_t turns_for(double seconds, Run&& run) {
 }
 
 // The mean over the threads.
-std::optional<double> mhz_of_threads() {
+double mhz_of_threads() {
   std::vector<double> clocks(static_cast<std::size_t>(thread_count()), 0.0);
-  parallel([&](int thread, int) {
-    clocks[static_cast<std::size_t>(thread)] = effective_mhz().value_or(0.0);
-  });
+  parallel([&](int thread, int) { clocks[static_cast<std::size_t>(thread)] = effective_mhz(); });
   double sum = 0.0;
   for (const double mhz : clocks) sum += mhz;
-  if (sum <= 0.0) return std::nullopt;
   return sum / static_cast<double>(clocks.size());
 }
 
@@ -141,10 +138,7 @@ std::optional<double> mhz_of_threads() {
 template <typename Run>
 void repeat(Ceiling& ceiling, int repeats, std::int64_t turns, double amount, Run&& run) {
   std::vector<double> rates, clocks;
-  const auto note_clock = [&] {
-    if (const std::optional<double> mhz = mhz_of_threads()) clocks.push_back(*mhz);
-  };
-  note_clock();
+  clocks.push_back(mhz_of_threads());
   constexpr int kFewest = 5;
   constexpr double kEnough = 0.25;  // seconds in all
   double spent = 0.0;
@@ -152,10 +146,10 @@ void repeat(Ceiling& ceiling, int repeats, std::int64_t turns, double amount, Ru
     const double seconds = run(turns);
     rates.push_back(amount * static_cast<double>(turns) / seconds);
     spent += seconds;
-    note_clock();
+    clocks.push_back(mhz_of_threads());
   }
   set_values(ceiling, rates);
-  if (!clocks.empty()) ceiling.clock_mhz = median_interval(clocks).median;
+  ceiling.clock_mhz = median_interval(clocks).median;
 }
 
 Ceiling measure_fma(const FmaLoop& loop, const Scope& scope, const CeilingEffort& effort) {

@@ -3,10 +3,11 @@
 #include "measure/ceilings/cpu_loops.h"
 
 // Every path is wanted here, not only the best; in the sanitizers' builds one is enough.
+// SVE2 multiplies and adds as SVE does.
 #ifdef RIDGELINE_FEW_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
+#include "base/simd_targets.h"
 #else
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -24,6 +25,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int kChains = 12;
 constexpr int kUnrolled = 8;
 
+// Every chain is a variable of its own: vectors of SVE cannot stand in an array.
+template <typename V, typename... Chains>
+HWY_INLINE void multiply_add_all(V factor, V term, Chains&... sums) {
+  ((sums = hn::MulAdd(sums, factor, term)), ...);
+}
+
 template <typename Tag>
 HWY_NOINLINE double multiply_adds(std::int64_t rounds) {
   using T = hn::TFromD<Tag>;
@@ -31,29 +38,26 @@ HWY_NOINLINE double multiply_adds(std::int64_t rounds) {
   // Read at run time, so that nothing can be computed beforehand. Every chain tends to 2: no
   // overflow, no denormal numbers.
   volatile T factor_source = T(0.75), term_source = T(0.5);
-  auto factor = hn::Set(tag, factor_source), term = hn::Set(tag, term_source);
-  hn::Vec<Tag> sums[kChains];
-#pragma GCC unroll 12
-  for (int chain = 0; chain < kChains; ++chain) sums[chain] = hn::Set(tag, T(1) + T(chain));
+  const auto factor = hn::Set(tag, factor_source), term = hn::Set(tag, term_source);
+  auto a = hn::Set(tag, T(1)), b = hn::Set(tag, T(2)), c = hn::Set(tag, T(3));
+  auto d = hn::Set(tag, T(4)), e = hn::Set(tag, T(5)), f = hn::Set(tag, T(6));
+  auto g = hn::Set(tag, T(7)), h = hn::Set(tag, T(8)), i = hn::Set(tag, T(9));
+  auto j = hn::Set(tag, T(10)), k = hn::Set(tag, T(11)), l = hn::Set(tag, T(12));
   for (std::int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 8
     for (int step = 0; step < kUnrolled; ++step) {
-#pragma GCC unroll 12
-      for (int chain = 0; chain < kChains; ++chain) {
-        sums[chain] = hn::MulAdd(sums[chain], factor, term);
-      }
+      multiply_add_all(factor, term, a, b, c, d, e, f, g, h, i, j, k, l);
     }
   }
-  auto total = sums[0];
-#pragma GCC unroll 12
-  for (int chain = 1; chain < kChains; ++chain) total = hn::Add(total, sums[chain]);
-  return static_cast<double>(hn::GetLane(total));
+  const auto some = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, d)), hn::Add(e, f));
+  const auto others = hn::Add(hn::Add(hn::Add(g, h), hn::Add(i, j)), hn::Add(k, l));
+  return static_cast<double>(hn::GetLane(hn::Add(some, others)));
 }
 
 template <typename Tag>
 FmaLoop loop_of(const char* path) {
   using T = hn::TFromD<Tag>;
-  const auto lanes = static_cast<int>(hn::MaxLanes(Tag()));
+  const auto lanes = static_cast<int>(hn::Lanes(Tag()));
   return {.path = path,
           .dtype = sizeof(T) == 4 ? "fp32" : "fp64",
           .bits = lanes * static_cast<int>(sizeof(T)) * 8,
@@ -78,19 +82,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace ridgeline::ceilings {
-namespace {
-
-// The compiler's baseline, which a CPU without any of the others has.
-[[maybe_unused]] const char* baseline_path() {
-#if HWY_ARCH_ARM
-  return "neon";
-#else
-  return "baseline";
-#endif
-}
-
-}  // namespace
-
 std::vector<FmaLoop> fma_loops() {
   std::vector<FmaLoop> loops;
   const std::int64_t supported = hwy::SupportedTargets();
@@ -107,8 +98,15 @@ std::vector<FmaLoop> fma_loops() {
 #if HWY_TARGETS & HWY_AVX3
   if ((supported & HWY_AVX3) != 0) N_AVX3::add_loops("avx512", loops);
 #endif
+#if HWY_TARGETS & HWY_NEON
+  if ((supported & HWY_NEON) != 0) N_NEON::add_loops("neon", loops);
+#endif
+#if HWY_TARGETS & HWY_SVE
+  if ((supported & HWY_SVE) != 0) N_SVE::add_loops("sve", loops);
+#endif
+  // A CPU without any of these has the compiler's baseline.
   constexpr std::size_t kScalarLoops = 2;
-  if (loops.size() == kScalarLoops) HWY_STATIC_DISPATCH(add_loops)(baseline_path(), loops);
+  if (loops.size() == kScalarLoops) HWY_STATIC_DISPATCH(add_loops)("baseline", loops);
   return loops;
 }
 

@@ -13,7 +13,7 @@ namespace ridgeline::ceilings {
 
 // Multiply-adds without memory: only the arithmetic units can hold them up.
 struct FmaLoop {
-  std::string path;   // "scalar", "sse4", "avx2", "avx512", "amx"
+  std::string path;   // "scalar", "sse4", "avx2", "avx512", "amx"; "neon", "sve"
   std::string dtype;  // "fp32", "fp64", "bf16"
   int bits = 0;       // of one vector of this path; 0: data sheets do not tell
   bool fused = true;  // false: a multiplication and an addition, each an instruction
@@ -46,6 +46,6 @@ struct StreamLoop {
 
 // The clock that the calling thread's core runs at now, from a chain of additions that each wait
 // for the one before: one cycle each. Takes a fraction of a millisecond.
-[[nodiscard]] std::optional<double> effective_mhz();
+[[nodiscard]] double effective_mhz();
 
 }  // namespace ridgeline::ceilings

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/arch.h"
 #include "base/simd_targets.h"
 #include "measure/ceilings/cpu_loops.h"
 
@@ -28,10 +29,8 @@ static_assert(kStreamStep % (kVectors * kLanes) == 0);
 HWY_INLINE void use(FloatVec& v) {
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
   asm volatile("" : "+m"(v));
-#elif HWY_ARCH_X86
-  asm volatile("" : "+v"(v.raw));
 #else
-  asm volatile("" : "+w"(v.raw));
+  asm volatile("" : "+" RIDGELINE_VECTOR_REGISTER(v.raw));
 #endif
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
-#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -66,22 +65,6 @@ std::optional<KnownGpu> KnownHardware::gpu(std::string_view device_name) const {
   }
   if (best == nullptr) return std::nullopt;
   return *best;
-}
-
-CpuIdentity read_cpu_identity() {
-  CpuIdentity identity;
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line) && !line.empty();) {
-    const std::size_t colon = line.find(':');
-    if (colon == std::string::npos || colon + 2 > line.size()) continue;
-    const std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
-    const std::string value = line.substr(colon + 2);
-    if (key == "model name") identity.name = value;
-    if (key == "vendor_id") identity.vendor = value;
-    if (key == "cpu family") identity.family = std::atoi(value.c_str());
-    if (key == "model") identity.model = std::atoi(value.c_str());
-  }
-  return identity;
 }
 
 std::vector<fs::path> user_hardware_files() {

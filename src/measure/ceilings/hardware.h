@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cpuinfo.h"
+
 namespace ridgeline {
 
 // A graphics processor. What its data sheet does not tell is nothing.
@@ -56,13 +58,6 @@ struct KnownHardware {
 // The devices that people mean by a name: "T4", "rtx 4080 laptop", "A100" (four kinds).
 [[nodiscard]] std::vector<const KnownGpu*> gpus_named(const KnownHardware& hardware,
                                                       const std::string& written);
-
-// How a CPU names itself; 0 or empty where it does not.
-struct CpuIdentity {
-  std::string name, vendor;
-  int family = 0, model = 0;
-};
-[[nodiscard]] CpuIdentity read_cpu_identity();
 
 // Adds the entries of a file's text. Throws bad_input with file, line and key of what is wrong.
 void parse_hardware(std::string_view text, const std::string& file, KnownHardware& hardware);

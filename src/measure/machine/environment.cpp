@@ -17,6 +17,7 @@
 #include <sstream>
 
 #include "backends/registry.h"
+#include "base/cpuinfo.h"
 #include "base/error.h"
 #include "base/text_file.h"
 #include "build_info.h"
@@ -38,7 +39,8 @@ int whole_number(const std::string& text) { return std::atoi(text.c_str()); }
 void read_flags(const std::string& flags, Environment& env) {
   static constexpr std::array kWorthSaying = {
       "sse4_2",   "avx",         "f16c",        "fma",         "avx2",     "avx512f", "avx512bw",
-      "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd",   "sve"};
+      "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd",   "asimdhp",
+      "asimddp",  "i8mm",        "bf16",        "sve",         "sve2"};
   std::istringstream words(flags);
   std::set<std::string> present;
   for (std::string word; words >> word;) present.insert(word);
@@ -47,7 +49,21 @@ void read_flags(const std::string& flags, Environment& env) {
   }
 }
 
+// ARM64's /proc/cpuinfo does not tell which processors share a core or a socket.
+void read_topology(int processors, std::set<std::string>& sockets,
+                   std::set<std::pair<std::string, std::string>>& cores) {
+  for (int i = 0; i < processors; ++i) {
+    const fs::path folder = fmt::format("/sys/devices/system/cpu/cpu{}/topology", i);
+    const std::string socket = first_line(folder / "physical_package_id");
+    const std::string core = first_line(folder / "core_id");
+    if (socket.empty() || core.empty()) continue;
+    sockets.insert(socket);
+    cores.insert({socket, core});
+  }
+}
+
 void read_cpuinfo(Environment& env) {
+  env.cpu = read_cpu_identity().name;
   std::ifstream file("/proc/cpuinfo");
   std::set<std::string> sockets;
   std::set<std::pair<std::string, std::string>> cores;
@@ -58,13 +74,13 @@ void read_cpuinfo(Environment& env) {
     const std::string key = trimmed(line.substr(0, colon));
     const std::string value = trimmed(line.substr(colon + 1));
     if (key == "processor") ++env.processors;
-    if (key == "model name" && env.cpu.empty()) env.cpu = value;
     if (key == "physical id") sockets.insert(socket = value);
     if (key == "core id") cores.insert({socket, value});
     if ((key == "flags" || key == "Features") && env.vector_extensions.empty()) {
       read_flags(value, env);
     }
   }
+  if (cores.empty()) read_topology(env.processors, sockets, cores);
   env.sockets = static_cast<int>(sockets.size());
   env.cores = static_cast<int>(cores.size());
   cpu_set_t set;

@@ -1,13 +1,10 @@
-#include "backends/native/bf16_block.h"
+#include <immintrin.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "backends/native/bf16_block.h"
 #include "backends/native/bf16_epilogue.h"
-#include "base/error.h"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
 
 // GCC 12 finds fault with its own header.
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -16,11 +13,8 @@
 #define RIDGELINE_AVX512_BF16 \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 #define RIDGELINE_AMX_BF16 __attribute__((target("amx-tile,amx-bf16")))
-#endif
 
 namespace ridgeline::native::bf16 {
-
-#if defined(__x86_64__)
 
 namespace {
 
@@ -294,29 +288,5 @@ RIDGELINE_AVX512_BF16 void clear_elements(BFloat16* to, std::int64_t count) {
   for (; count >= kChunk; count -= kChunk, to += kChunk) _mm512_storeu_si512(to, zero);
   _mm512_mask_storeu_epi16(to, first_bits(count), zero);
 }
-
-#else
-
-namespace {
-
-[[noreturn]] void no_unit() { fail("{}", refuse_bf16()); }
-
-}  // namespace
-
-// Never called: problems in bf16 are refused where there is no unit.
-UnitScope::UnitScope(Bf16Unit unit) : unit_(unit) {}
-UnitScope::~UnitScope() = default;
-void multiply_block(Bf16Unit, const BlockCall&) { no_unit(); }
-void store_block(const StoreCall&) { no_unit(); }
-void pack_rows(const BFloat16* const*, std::int64_t, std::int64_t, BFloat16*) { no_unit(); }
-void pack_columns(const BFloat16* const*, std::int64_t, BFloat16*) { no_unit(); }
-void transpose_rows(const BFloat16* const*, std::int64_t, std::int64_t, BFloat16*, std::int64_t) {
-  no_unit();
-}
-void transpose_sums(const float*, int, std::int64_t, BFloat16*, std::int64_t) { no_unit(); }
-void copy_elements(const BFloat16*, std::int64_t, BFloat16*) { no_unit(); }
-void clear_elements(BFloat16*, std::int64_t) { no_unit(); }
-
-#endif
 
 }  // namespace ridgeline::native::bf16

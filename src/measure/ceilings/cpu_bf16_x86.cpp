@@ -1,21 +1,17 @@
 // How fast the CPU's units for bf16 multiply and add when nothing else is in the way.
 
-#include "base/bf16_unit.h"
-#include "measure/ceilings/cpu_loops.h"
-
-#if defined(__x86_64__)
 #include <immintrin.h>
 
 #include <algorithm>
 
+#include "base/bf16_unit.h"
+#include "measure/ceilings/cpu_loops.h"
+
 // GCC 12 finds fault with its own header.
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 
 namespace ridgeline::ceilings {
-
-#if defined(__x86_64__)
 
 namespace {
 
@@ -95,11 +91,5 @@ std::vector<FmaLoop> bf16_loops() {
   }
   return loops;
 }
-
-#else
-
-std::vector<FmaLoop> bf16_loops() { return {}; }
-
-#endif
 
 }  // namespace ridgeline::ceilings

@@ -1,0 +1,10 @@
+#include "base/bf16_unit.h"
+
+namespace ridgeline {
+
+// The kernels in bf16 are written for units of x86 processors.
+Bf16Unit find_bf16_unit() { return Bf16Unit::none; }
+
+const char* why_no_bf16_unit() { return "these are units of x86 processors; this one is ARM64"; }
+
+}  // namespace ridgeline
