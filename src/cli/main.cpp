@@ -36,7 +36,8 @@ int run(int argc, char** argv) {
   const std::pair<const char*, std::vector<Add>> groups[] = {
       {"Train and use networks", {add_train, add_eval, add_infer, add_export}},
       {"Measure", {add_bench, add_profile, add_study}},
-      {"Look at results", {add_compare, add_roofline, add_store, add_report, add_audit, add_predict}},
+      {"Look at results",
+       {add_compare, add_roofline, add_store, add_report, add_audit, add_predict}},
       {"Look at networks and backends", {add_models, add_describe, add_backends, add_verify}},
       {"Data and machine", {add_data, add_env}},
       {"Help", {add_help}}};
