@@ -6,12 +6,13 @@ build_packages=(
   libdnnl-dev libhwy-dev libcli11-dev libfmt-dev nlohmann-json3-dev
   zlib1g-dev libjpeg62-turbo-dev libpng-dev libcurl4-openssl-dev libssl-dev libarchive-dev
   libsqlite3-dev libtomlplusplus-dev libonnx-dev libprotobuf-dev
-  librsvg2-bin dataset-fashion-mnist
+  librsvg2-bin dataset-fashion-mnist opencl-c-headers
 )
 test_packages=(
   libgtest-dev libbenchmark-dev clang-format
   python3 python3-torch python3-torchvision python3-onnx python3-numpy libopenblas0-pthread
   tar xz-utils chromium chromium-driver python3-selenium
+  ocl-icd-libopencl1 pocl-opencl-icd oclgrind
 )
 
 fail() {

@@ -334,10 +334,10 @@ Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
     }
     return make_plan(std::move(graph), options);
   }
-  for (const Backend* backend : usable_backends()) {
-    if (backend->device == device.kind() && !backend->plain) {
-      options.providers.push_back(backend);
-    }
+  for (const Backend* backend : all_backends()) {
+    // The device first: asking for OpenCL starts its drivers.
+    const bool fits = backend->device == device.kind() && !backend->plain;
+    if (fits && backend->unavailable().empty()) options.providers.push_back(backend);
   }
   options.preferred = choose(graph, options, request, device);
   return make_plan(std::move(graph), options);

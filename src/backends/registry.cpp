@@ -8,8 +8,9 @@
 namespace ridgeline {
 
 std::span<const Backend* const> all_backends() {
-  static constexpr std::array<const Backend*, 5> kBackends = {
-      &reference_backend, &native_backend, &onednn_backend, &cuda_backend, &cudnn_backend};
+  static constexpr std::array<const Backend*, 6> kBackends = {&reference_backend, &native_backend,
+                                                              &onednn_backend,    &cuda_backend,
+                                                              &cudnn_backend,     &opencl_backend};
   return kBackends;
 }
 

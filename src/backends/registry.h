@@ -15,6 +15,7 @@ extern const Backend native_backend;
 extern const Backend onednn_backend;
 extern const Backend cuda_backend;
 extern const Backend cudnn_backend;
+extern const Backend opencl_backend;
 
 [[nodiscard]] std::span<const Backend* const> all_backends();
 // Those that can be used here.

@@ -13,6 +13,7 @@
 #include "cli/parser.h"
 #include "cli/progress.h"
 #include "cli/tables.h"
+#include "devices/opencl.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/ceilings/hardware.h"
 #include "measure/machine/environment.h"
@@ -68,6 +69,15 @@ std::string environment_text(const Environment& env) {
                      bytes_text(gpu.memory_bytes), bytes_text(gpu.l2_bytes), gpu.cuda_driver));
   }
   if (env.gpus.empty()) line("cuda", "none: " + env.no_gpu);
+  const std::vector<OpenClInfo> devices = opencl_devices();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const OpenClInfo& device = devices[i];
+    line(fmt::format("opencl:{}", i),
+         fmt::format("{}, {} compute units, {}, at most {} in one piece; {}", device.name,
+                     device.compute_units, bytes_text(device.memory_bytes),
+                     bytes_text(device.largest_allocation), device.platform));
+  }
+  if (devices.empty()) line("opencl", "none: " + opencl_unavailable());
   line("system", env.os);
   line("kernel", env.kernel);
   line("ridgeline", fmt::format("{} ({}), {}", env.version, env.revision, env.build_type));

@@ -51,8 +51,10 @@ void add_threads_option(Parser& command, int& threads) {
 
 void add_device_options(Parser& command, RunOptions& options) {
   command.heading(kExecutionHeading);
-  command.add_option("--device NAME", options.device, "cpu, or cuda:0 for the first GPU")
-      ->values({"cpu", "cuda:0"});
+  command
+      .add_option("--device NAME", options.device,
+                  "cpu, cuda:0 for the first NVIDIA GPU, opencl:0 for the first OpenCL device")
+      ->values({"cpu", "cuda:0", "opencl:0"});
   command
       .add_option("--precision NAME", options.precision,
                   "Number format: fp32, tf32, bf16 or fp16; the CPU supports fp32 and, with AMX or "

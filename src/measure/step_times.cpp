@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "devices/opencl_step_clock.h"
 #include "devices/step_clock.h"
 #include "ops/conv2d_touched.h"
 
@@ -240,8 +241,15 @@ StepMeasurement measure_steps(Session& session, Session::PlanId plan,
     events = std::make_unique<StepClock>(
         device, steps.size(), [&](std::size_t s) { session.launch_step(plan, s); }, capturable);
   }
+  const bool opencl = device.kind() == "opencl";
+  const auto one_pass = [&] {
+    if (events != nullptr) return events->pass();
+    if (!opencl) return stepwise_pass(session, plan);
+    return opencl_step_times(device, steps.size(),
+                             [&](std::size_t s) { session.launch_step(plan, s); });
+  };
   // Where steps are queued, the way to the device is shared by some.
-  const int queued = events == nullptr ? 1 : 4;
+  const int queued = events == nullptr && !opencl ? 1 : 4;
 
   std::vector<std::vector<double>> passes;
   std::vector<std::vector<double>> log_shares;  // as passes of one step
@@ -253,7 +261,7 @@ StepMeasurement measure_steps(Session& session, Session::PlanId plan,
     const double seconds = device.time([&] {
       for (int i = 0; i < queued; ++i) session.run(plan);
     });
-    passes.push_back(events == nullptr ? stepwise_pass(session, plan) : events->pass());
+    passes.push_back(one_pass());
     log_shares.push_back({std::log(sum_of(passes.back()) * queued / seconds)});
     ++measurement.passes;
   }

@@ -1,9 +1,9 @@
 #include "plan/choice_cache.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/cache_folder.h"
 #include "base/durable_file.h"
 #include "base/error.h"
 #include "base/json_text.h"
@@ -48,15 +48,8 @@ const PlanChoices& choices_in_use() { return known().in_use; }
 void prefer_choices(const PlanChoices& choices) { known().preferred = choices; }
 
 std::filesystem::path default_choice_cache() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache != nullptr && *cache != '\0') {
-    return std::filesystem::path(cache) / "ridgeline" / "choices.json";
-  }
-  if (home != nullptr && *home != '\0') {
-    return std::filesystem::path(home) / ".cache" / "ridgeline" / "choices.json";
-  }
-  return {};
+  const std::filesystem::path folder = cache_folder();
+  return folder.empty() ? folder : folder / "choices.json";
 }
 
 std::vector<std::string> load_choice(const std::filesystem::path& file, const std::string& key) {

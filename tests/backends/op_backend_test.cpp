@@ -11,6 +11,7 @@
 #include "backends/registry.h"
 #include "base/bf16_unit.h"
 #include "devices/device.h"
+#include "devices/opencl.h"
 #include "support/case_names.h"
 #include "support/op_runner.h"
 #include "support/worst_difference.h"
@@ -50,7 +51,7 @@ std::vector<Param> params(std::string_view device) {
           list.push_back({backend, &op_case, Precision::bf16, Bf16Unit::avx512});
         }
       }
-      if (device == "cpu") continue;
+      if (device != "cuda") continue;
       for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
         list.push_back({backend, &op_case, precision});
       }
@@ -119,6 +120,10 @@ INSTANTIATE_TEST_SUITE_P(Ops, OpBackend, ::testing::ValuesIn(params("cpu")),
 INSTANTIATE_TEST_SUITE_P(GpuOps, OpBackend,
                          ::testing::ValuesIn(cuda_unavailable().empty() ? params("cuda")
                                                                         : std::vector<Param>()),
+                         [](const auto& p) { return name_of_param(p.param); });
+INSTANTIATE_TEST_SUITE_P(OpenClOps, OpBackend,
+                         ::testing::ValuesIn(opencl_unavailable().empty() ? params("opencl")
+                                                                          : std::vector<Param>()),
                          [](const auto& p) { return name_of_param(p.param); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OpBackend);
 

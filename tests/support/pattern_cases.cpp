@@ -192,6 +192,22 @@ void add_norm_patterns(std::vector<OpCase>& cases) {
     cases.push_back(builder.done());
   }
 
+  // The gradients alone, as behind a convolution.
+  CaseBuilder alone("pattern.bn_backward");
+  const ValueId diff_alone = alone.input({3, 11, 6, 7}), src_alone = alone.input({3, 11, 6, 7});
+  const ValueId scale_alone = alone.parameter({11});
+  const ValueId mean_alone = alone.state({11}, Role::statistics);
+  const ValueId variance_alone = alone.state({11}, Role::statistics, Data::positive);
+  const ValueId sums_alone =
+      alone.node(OpKind::bn_backward_reduce, {diff_alone, src_alone, mean_alone, variance_alone},
+                 BatchNormAttributes{});
+  alone.node(
+      OpKind::bn_backward_apply,
+      {diff_alone, src_alone, mean_alone, variance_alone, scale_alone, sums_alone, sums_alone + 1},
+      BatchNormAttributes{});
+  alone.keep(sums_alone);
+  alone.keep(sums_alone + 1);
+  cases.push_back(alone.done());
   CaseBuilder backward("pattern.activation_backward_bn_backward");
   const Shape shape = {3, 11, 6, 7};
   const ValueId diff_dst = backward.input(shape), dst = backward.input(shape, Data::activated);

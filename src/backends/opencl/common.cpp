@@ -1,0 +1,69 @@
+#include "backends/opencl/common.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ridgeline::opencl {
+
+Rows rows_of(const Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  if (shape.rank() == 0) return {tensor.data, 1, 1, 1};
+  if (shape.rank() == 1) return {tensor.data, 1, shape[0], shape[0]};
+  const std::int64_t width = shape[1];
+  if (shape.rank() == 2) return {tensor.data, shape[0], width, tensor.strides[0]};
+  return {tensor.data, shape[0] * shape[2] * shape[3], width, tensor.strides[3]};
+}
+
+Rows rows_at(std::span<const Tensor> tensors, Index index) {
+  if (!index || tensors[*index].data == nullptr) return {};
+  return rows_of(tensors[*index]);
+}
+
+const void* data_at(std::span<const Tensor> tensors, Index index) {
+  return index ? tensors[*index].data : nullptr;
+}
+
+ActivationCode code_of(const ActivationAttributes* activation) {
+  if (activation == nullptr) return {};
+  return {static_cast<std::int32_t>(activation->kind), static_cast<float>(activation->slope)};
+}
+
+ElementRange element_range(std::initializer_list<const Rows*> operands) {
+  ElementRange range;
+  bool dense = true;
+  for (const Rows* operand : operands) {
+    if (operand->data == nullptr) continue;
+    range.rows = operand->rows;
+    range.width = operand->width;
+    dense = dense && operand->stride == operand->width;
+  }
+  if (dense) range = {{}, {}, 1, range.rows * range.width};
+  range.items = {range.width, range.rows};
+  range.group = range.width >= 64 ? Size{64, 1} : Size{8, 8};
+  return range;
+}
+
+std::string check_elements(const Problem& problem) {
+  for (const auto* values : {&problem.inputs, &problem.outputs}) {
+    for (const ValueId id : *values) {
+      const Value& value = problem.graph->value(id);
+      const DType dtype = value.spec.dtype;
+      if (is_float(dtype) && dtype != DType::f32 && value.role != Role::metric) {
+        return "the kernels of OpenCL devices compute in f32";
+      }
+      if (value.spec.shape.rank() == 3) return "the kernels work on rows and images, not on rank 3";
+      if (value.spec.shape.elements() > std::numeric_limits<std::int32_t>::max()) {
+        return "the kernels count elements in 32 bits";
+      }
+    }
+  }
+  return {};
+}
+
+std::string check_channels(const Problem& problem) {
+  const int rank = problem.input(0).shape.rank();
+  if (rank != 2 && rank != 4) return "kernels with numbers per channel work on rank 2 and 4";
+  return check_elements(problem);
+}
+
+}  // namespace ridgeline::opencl
