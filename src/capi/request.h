@@ -38,7 +38,7 @@ class RequestReader {
   // The same as the command line has lists: "16,32".
   void read_joined(const char* key, std::string& values);
 
-  // Throws bad_input for a key that nobody asked for.
+  // Throws bad_input for an unknown key.
   void finish() const;
 
  private:

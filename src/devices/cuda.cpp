@@ -8,17 +8,16 @@
 
 #include "base/error.h"
 #include "devices/cuda_bus.h"
+#include "devices/cuda_check.h"
 #include "devices/cuda_upload.h"
 #include "devices/device.h"
 
 namespace ridgeline {
 namespace {
 
-constexpr double kMiB = 1048576.0;
+using cuda::check;
 
-void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) fail("CUDA: {}: {}", what, cudaGetErrorString(error));
-}
+constexpr double kMiB = 1048576.0;
 
 std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);

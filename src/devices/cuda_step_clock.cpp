@@ -3,19 +3,18 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "devices/cuda_check.h"
 #include "devices/step_clock.h"
 
 namespace ridgeline {
 namespace {
 
+using cuda::check;
+
 // Pairs of events from which their own cost is taken.
 constexpr std::size_t kEmptyPairs = 32;
 // Two events are told apart no better than this; no launch is called shorter.
 constexpr double kResolution = 0.5e-6;
-
-void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) fail("CUDA: {}: {}", what, cudaGetErrorString(error));
-}
 
 class EventList {
  public:

@@ -163,8 +163,4 @@ void check(cublasStatus_t status, const char* what) {
   fail("cuBLASLt: {}: {}", what, lt().status_string(status));
 }
 
-void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) fail("CUDA: {}: {}", what, cudaGetErrorString(error));
-}
-
 }  // namespace ridgeline::cudnn

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backends/cuda/launch.h"
+#include "devices/cuda_check.h"
 
 namespace ridgeline::cudnn {
 
@@ -61,6 +62,6 @@ struct CublasLtFunctions {
 // Throw a failure with the library's own words when a call did not succeed.
 void check(cudnnStatus_t status, const char* what);
 void check(cublasStatus_t status, const char* what);
-void check(cudaError_t error, const char* what);
+using cuda::check;
 
 }  // namespace ridgeline::cudnn

@@ -54,12 +54,12 @@ HWY_INLINE hn::Vec<FloatTag> load_at(Lanes lanes, const RowOperand& operand, std
 }
 
 // `centred` is src - mean there.
-template <typename T, bool kAdd, class Activation, typename Lanes>
+template <typename T, class Activation, typename Lanes>
 HWY_INLINE hn::Vec<FloatTag> gradient_at(const BackwardTask& task, Activation activation,
                                          Lanes lanes, std::int64_t row, std::int64_t i,
                                          hn::Vec<FloatTag> centred) {
   auto diff = load_at<T>(lanes, task.diff, row, i);
-  if constexpr (kAdd) diff = hn::Add(diff, load_at<T>(lanes, task.other, row, i));
+  if (task.other.data != nullptr) diff = hn::Add(diff, load_at<T>(lanes, task.other, row, i));
   if constexpr (Activation::kActive) {
     const auto kept = task.shift == nullptr ? load_at<T>(lanes, task.kept, row, i)
                                             : hn::MulAdd(centred, lanes.load(task.factor + i),
@@ -69,15 +69,17 @@ HWY_INLINE hn::Vec<FloatTag> gradient_at(const BackwardTask& task, Activation ac
   return diff;
 }
 
-template <typename T, bool kAdd, bool kStore, class Activation>
+// Whether there is another gradient and whether the sum is stored is asked of every vector: a copy
+// of the loop for each case gains nothing.
+template <typename T, class Activation>
 HWY_INLINE void reduce_with(const BackwardTask& task, Range range, double* sums,
                             Activation activation) {
   reduce_rows<2>(FloatTag(), task.space, range, sums,
                  [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
                    const auto centred =
                        hn::Sub(load_at<T>(lanes, task.src, row, i), lanes.load(task.mean + i));
-                   const auto diff = gradient_at<T, kAdd>(task, activation, lanes, row, i, centred);
-                   if constexpr (kStore) {
+                   const auto diff = gradient_at<T>(task, activation, lanes, row, i, centred);
+                   if (task.stored.data != nullptr) {
                      lanes.store(diff, task.stored.row<T>(row) + i);
                    }
                    sum[0] = hn::Add(sum[0], diff);
@@ -85,37 +87,24 @@ HWY_INLINE void reduce_with(const BackwardTask& task, Range range, double* sums,
                  });
 }
 
-template <typename T, bool kAdd, class Activation>
+template <typename T, class Activation>
 HWY_INLINE void apply_with(const BackwardTask& task, Range range, Activation activation) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
     for_lanes(FloatTag(), task.space.width_of(row), [&](auto lanes, std::int64_t i) HWY_ATTR {
       const auto centred = hn::Sub(load_at<T>(lanes, task.src, row, i), lanes.load(task.mean + i));
-      const auto diff = gradient_at<T, kAdd>(task, activation, lanes, row, i, centred);
+      const auto diff = gradient_at<T>(task, activation, lanes, row, i, centred);
       const auto x = hn::MulAdd(centred, lanes.load(task.slope + i), lanes.load(task.offset + i));
       lanes.store(hn::MulAdd(diff, lanes.load(task.factor + i), x), task.diff_src.row<T>(row) + i);
     });
   }
 }
 
-template <typename T>
-HWY_INLINE void reduce_as(const BackwardTask& task, Range range, double* sums) {
-  const bool add = task.other.data != nullptr, store = task.stored.data != nullptr;
-  with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
-    if (add && store) {
-      reduce_with<T, true, true>(task, range, sums, activation);
-    } else if (add) {
-      reduce_with<T, true, false>(task, range, sums, activation);
-    } else if (store) {
-      reduce_with<T, false, true>(task, range, sums, activation);
-    } else {
-      reduce_with<T, false, false>(task, range, sums, activation);
-    }
-  });
-}
-
 void reduce_gradient(const BackwardTask& task, Range range, double* sums) {
-  with_element(task.space.dtype,
-               [&](auto element) HWY_ATTR { reduce_as<decltype(element)>(task, range, sums); });
+  with_element(task.space.dtype, [&](auto element) HWY_ATTR {
+    with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
+      reduce_with<decltype(element)>(task, range, sums, activation);
+    });
+  });
 }
 
 template <typename T>
@@ -124,15 +113,11 @@ HWY_INLINE void apply_as(const BackwardTask& task, Range range) {
   if (task.stored.data != nullptr) {
     BackwardTask again = task;
     again.diff = task.stored;
-    return apply_with<T, false>(again, range, NoActivation());
+    again.other = {};
+    return apply_with<T>(again, range, NoActivation());
   }
-  with_norm_activation(task.activation, [&](auto activation) HWY_ATTR {
-    if (task.other.data != nullptr) {
-      apply_with<T, true>(task, range, activation);
-    } else {
-      apply_with<T, false>(task, range, activation);
-    }
-  });
+  with_norm_activation(task.activation,
+                       [&](auto activation) HWY_ATTR { apply_with<T>(task, range, activation); });
 }
 
 void apply_gradient(const BackwardTask& task, Range range) {

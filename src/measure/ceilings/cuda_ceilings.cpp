@@ -10,6 +10,7 @@
 #include "analysis/stats/summary.h"
 #include "backends/registry.h"
 #include "base/error.h"
+#include "devices/cuda_check.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/ceilings/cuda_host.h"
 #include "measure/ceilings/cuda_loops.h"
@@ -18,9 +19,7 @@
 namespace ridgeline::ceilings {
 namespace {
 
-void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) fail("CUDA: {}: {}", what, cudaGetErrorString(error));
-}
+using cuda::check;
 
 Stream stream_of(const Device& device) { return static_cast<Stream>(device.queue()); }
 

@@ -7,15 +7,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "devices/cuda_check.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/ceilings/cuda_loops.h"
 
 namespace ridgeline::ceilings {
 namespace {
 
-void check(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) fail("CUDA: {}: {}", what, cudaGetErrorString(error));
-}
+using cuda::check;
 
 template <typename Body>
 double seconds_of(Body&& body) {

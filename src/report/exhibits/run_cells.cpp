@@ -167,8 +167,12 @@ Cell RunTable::median(const RunView& run) {
                 run, Marks::speed);
 }
 
-Cell RunTable::ratio(const RunView& run, const RunView& over) {
-  Cell cell = estimate_cell(ratio_of(*run.rate, *over.rate), {run.run.id, over.run.id});
+Cell RunTable::gain(const RunView& run, const RunView& over) {
+  const auto percent = [](double ratio) { return 100.0 * (ratio - 1.0); };
+  const Estimate ratio = ratio_of(*run.rate, *over.rate);
+  Cell cell =
+      estimate_cell({percent(ratio.value), percent(ratio.low), percent(ratio.high), ratio.samples},
+                    {run.run.id, over.run.id});
   if (!took_turns(run.run, over.run)) mark_calls(table_, cell);
   return cell;
 }

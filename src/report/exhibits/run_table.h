@@ -101,8 +101,9 @@ class RunTable {
                             const std::string& why);
   // An iteration's median wall time and its interval, in milliseconds. REQUIRES: run.seconds.
   [[nodiscard]] Cell median(const RunView& run);
-  // The run's throughput over the other's, without an interval where one sample of either is all.
-  [[nodiscard]] Cell ratio(const RunView& run, const RunView& over);
+  // How many percent the run's throughput lies above the other's, without an interval where one
+  // sample of either is all.
+  [[nodiscard]] Cell gain(const RunView& run, const RunView& over);
   [[nodiscard]] Cell bound(const RunView& run);
 
   std::vector<Cell>& add_row(const RunView& run);

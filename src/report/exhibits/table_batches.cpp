@@ -66,22 +66,24 @@ Tables make_batch_gains(const ExhibitInput& input) {
   const Runs runs = flat(series);
   RunTable table(
       input, runs,
-      of_batches("What larger batches gain",
-                 fmt::format(" Throughput over that of the smallest batch of the same row group; "
-                             "the intervals are made from those of both throughputs (95%, {}).",
-                             samples_text(runs))));
+      of_batches(
+          "What larger batches gain",
+          fmt::format(" Gains are in throughput, over the smallest batch of the same row group "
+                      "and over the row before; less than 0 is a loss. Their intervals are "
+                      "made from those of both throughputs (95%, {}).",
+                      samples_text(runs))));
   const auto smallest = [&](const RunView& run) { return group_of(series, run).front(); };
   table.throughput();
-  table.column({"over the smallest", "x", true, "Throughput over the smallest batch's"},
+  table.column({"over the smallest", "%", true, "Throughput above the smallest batch's"},
                [&](const RunView& run) {
-                 if (smallest(run) == &run) return Cell{.text = "1 (the smallest)", .value = 1.0};
-                 return table.ratio(run, *smallest(run));
+                 if (smallest(run) == &run) return words("the smallest");
+                 return table.gain(run, *smallest(run));
                });
-  table.column({"over the one before", "x", true, "Throughput over the next smaller's"},
+  table.column({"over the one before", "%", true, "Throughput above the next smaller's"},
                [&](const RunView& run) {
                  if (smallest(run) == &run) return words("–");
                  const Runs& group = group_of(series, run);
-                 return table.ratio(run, **std::prev(std::ranges::find(group, &run)));
+                 return table.gain(run, **std::prev(std::ranges::find(group, &run)));
                });
   table.column({"gain", "", false, "Whether the interval shows a gain or a loss"},
                [&](const RunView& run) {

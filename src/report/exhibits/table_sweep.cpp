@@ -28,7 +28,8 @@ Table table_along(const ExhibitInput& input, const Sweep& sweep) {
       {.title = "Sweep",
        .caption = fmt::format(
            " Rows of one executor that follow each other differ in the {} alone{}. Throughput is a "
-           "median with its 95% interval ({}); its ratio is to the first row of the same executor.",
+           "median with its 95% interval ({}); the gain is over the first row of the same "
+           "executor.",
            name,
            sweep.axis.field == "optimizer" ? ", and in the learning rate that is usual for it" : "",
            samples_text(runs)),
@@ -40,10 +41,10 @@ Table table_along(const ExhibitInput& input, const Sweep& sweep) {
                 .value = sweep.numbers ? sweep.axis.number(run) : std::nullopt};
   });
   table.throughput();
-  table.column({"ratio", "x", true, "Throughput over that of the first value"},
+  table.column({"gain", "%", true, "Throughput above that of the first value"},
                [&](const RunView& run) {
                  const RunView& first = *group_of(sweep.series, run).front();
-                 return &run == &first ? Cell{.text = "1", .value = 1.0} : table.ratio(run, first);
+                 return &run == &first ? words("–") : table.gain(run, first);
                });
   table.achieved();
   if (!only(runs, [](const RunView& run) { return !run.epochs.empty(); }).empty()) {
