@@ -1,14 +1,17 @@
 """Training steps of the zoo on a GPU beside PyTorch, interleaved in one run.
 
 usage: bench/gpu_zoo.py [--models a,b] [--cells 64:fp32,224:bf16] [--backends auto,cudnn,cuda] [--batch N]
-                        [--rounds N] [--steps N] [--program build/ridgeline] [--out FILE]
+                        [--rounds N] [--steps N] [--max-seconds S] [--program build/ridgeline] [--out FILE]
 
 PyTorch runs as fast as it is known to: channels_last, the whole step with the fused SGD captured in one CUDA
 graph, cudnn.benchmark on; images on the device, momentum 0.9, weight decay 1e-4. Ours runs the same step,
-normalisation of uint8 pixels included, as one CUDA graph. Images of 64x64 have 200 classes, larger ones 1000.
+normalisation of uint8 pixels included, as one CUDA graph. Images of 64x64 have 200 classes, larger ones 1000;
+inception_v3 gets 299x299 instead of 224x224, the least that its auxiliary head takes. `--models list` stands for the 19
+networks of bench/zoo.py. The first of our rounds searches, unless the cache has the choice.
 Rounds alternate between the two; a cell shows the median over the rounds of each round's mean step (PyTorch:
 30 replays without a pause; ours: as many steps, queued in tens without a pause). Memory is what each holds in
-tensors: PyTorch's highest allocation, ours both arenas. Needs a GPU and PyTorch with torchvision."""
+tensors: PyTorch's highest allocation, ours both arenas. After --max-seconds no further network is begun. Needs a GPU
+and PyTorch with torchvision."""
 
 import argparse
 import gc
@@ -19,19 +22,29 @@ import statistics
 import subprocess
 import sys
 import time
+import warnings
 
 import torch
 import torch.nn.functional as F
 import torchvision
 
+import zoo
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ["resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "densenet121"]
 CELLS = ["64:fp32", "64:tf32", "64:bf16", "224:tf32", "224:bf16", "224:fp16"]
+AUXILIARY = {"googlenet": 0.3, "inception_v3": 0.4}  # of an auxiliary head's loss in the sum
 NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def classes_of(size):
     return 200 if size <= 64 else 1000
+
+
+def loss_of(model, outputs, labels):
+    if model not in AUXILIARY:
+        return F.cross_entropy(outputs, labels)
+    return F.cross_entropy(outputs[0], labels) + AUXILIARY[model] * sum(F.cross_entropy(o, labels) for o in outputs[1:])
 
 
 class TorchStep:
@@ -44,7 +57,10 @@ class TorchStep:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "fp32"
         layout = torch.contiguous_format if precision == "fp32" else torch.channels_last
         classes = classes_of(size)
-        network = getattr(torchvision.models, model)(num_classes=classes).cuda().to(memory_format=layout)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # GoogLeNet and Inception announce another initialisation
+            network = getattr(torchvision.models, model)(num_classes=classes)
+        network = network.cuda().to(memory_format=layout)
         images = torch.randn(batch, 3, size, size, device="cuda").to(memory_format=layout)
         labels = torch.randint(0, classes, (batch,), device="cuda")
         optimizer = torch.optim.SGD(network.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4, fused=True)
@@ -53,7 +69,7 @@ class TorchStep:
         def step():
             optimizer.zero_grad(set_to_none=True)
             with torch.autocast("cuda", narrow or torch.bfloat16, enabled=narrow is not None, cache_enabled=False):
-                loss = F.cross_entropy(network(images), labels)
+                loss = loss_of(model, network(images), labels)
             loss.backward()
             optimizer.step()
 
@@ -105,10 +121,13 @@ def main():
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--max-seconds", type=float, default=math.inf)
     parser.add_argument("--program", default=str(ROOT / "build" / "ridgeline"))
     parser.add_argument("--out")
     arguments = parser.parse_args()
+    start = time.monotonic()
     backends = arguments.backends.split(",")
+    models = zoo.MODELS if arguments.models == "list" else arguments.models.split(",")
     lines = ["# The zoo on a GPU: one training step beside PyTorch's CUDA graph", "",
              "`" + " ".join(["bench/gpu_zoo.py", *sys.argv[1:]]) + "`", "",
              f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}, "
@@ -117,9 +136,14 @@ def main():
              + " | ".join(f"{b} MB" for b in backends) + " |",
              "|---|" + "---|" * (2 + 3 * len(backends))]
     ratios = {backend: {} for backend in backends}
-    for model in arguments.models.split(","):
+    for model in models:
+        if time.monotonic() - start > arguments.max_seconds:
+            lines.append(f"\nNot begun: {', '.join(models[models.index(model):])}.")
+            break
         for cell in arguments.cells.split(","):
+            begin = time.monotonic()
             size, precision = int(cell.split(":")[0]), cell.split(":")[1]
+            size = max(size, zoo.SMALLEST.get(model, 0))
             theirs, ours, memory = [], {b: [] for b in backends}, {}
             peer = TorchStep(model, arguments.batch, size, precision)
             for _ in range(arguments.rounds):
@@ -139,7 +163,7 @@ def main():
                 row += [f"{arguments.batch / ms * 1e3:,.0f}", f"{peer_ms / ms:.2f}×"]
             row += [f"{peer_memory / 1e6:.0f}", *(f"{memory[b] / 1e6:.0f}" for b in backends)]
             lines.append(f"| {model} {size} {precision} | " + " | ".join(row) + " |")
-            print(lines[-1], file=sys.stderr, flush=True)
+            print(lines[-1], f"{time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     for backend in backends:
         flat = [ratio for cell in ratios[backend].values() for ratio in cell if not math.isnan(ratio)]
         if not flat:

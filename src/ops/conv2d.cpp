@@ -1,9 +1,9 @@
 #include "ops/conv2d.h"
 
 #include "base/error.h"
-#include "base/parallel.h"
 #include "ops/op.h"
 #include "ops/reference.h"
+#include "ops/reference_sums.h"
 #include "ops/work.h"
 
 namespace ridgeline {
@@ -142,46 +142,65 @@ void gradient(GradientContext& context) {
   }
 }
 
-// As for_each_index, on all cores: each call writes one element and sums in one order, so the
-// result does not depend on the threads. Convolutions are nearly all of a network's work.
-template <typename Body>
-void parallel_for_each_index(const Shape& shape, Body&& body) {
-  parallel_for(shape[0] * shape[1], 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t plane = begin; plane < end; ++plane) {
-      for (std::int64_t h = 0; h < shape[2]; ++h) {
-        for (std::int64_t w = 0; w < shape[3]; ++w) {
-          body(plane / shape[1], plane % shape[1], h, w);
+// What a convolution sums up, in all three directions.
+struct Extents {
+  std::int64_t groups, group_src, group_dst;  // channels of a group
+  Index3 taps;                                // of one dst element: channel, row and column
+  Index3 pixels;                              // of dst: image, row and column
+};
+
+Extents extents_of(const Conv2dAttributes& a, const Shape& weights, const Shape& dst) {
+  return {.groups = a.groups,
+          .group_src = weights[1],
+          .group_dst = weights[0] / a.groups,
+          .taps = {weights[1], a.kernel_h, a.kernel_w},
+          .pixels = {dst[0], dst[2], dst[3]}};
+}
+
+bool inside(std::int64_t position, std::int64_t size) { return position >= 0 && position < size; }
+
+// What a tap of a group reads for a dst pixel; 0 on padding.
+template <typename T>
+double tapped(const Conv2dAttributes& a, const Elements<T>& src, const Shape& image,
+              std::int64_t first_channel, const Index3& tap, const Index3& pixel) {
+  const std::int64_t h = pixel.b * a.stride_h - a.pad_top + tap.b * a.dilation_h;
+  const std::int64_t w = pixel.c * a.stride_w - a.pad_left + tap.c * a.dilation_w;
+  if (!inside(h, image[2]) || !inside(w, image[3])) return 0;
+  return src(pixel.a, first_channel + tap.a, h, w);
+}
+
+// rows x columns numbers in double; element(row, column) gives each.
+template <typename Element>
+std::vector<double> matrix(std::int64_t rows, const Index3& columns, const Element& element) {
+  std::vector<double> numbers(static_cast<std::size_t>(rows * columns.count()));
+  parallel_for(rows, 1, [&](auto begin, auto end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      double* next = &numbers[static_cast<std::size_t>(row * columns.count())];
+      for (std::int64_t i = 0; i < columns.a; ++i) {
+        for (std::int64_t j = 0; j < columns.b; ++j) {
+          for (std::int64_t k = 0; k < columns.c; ++k) *next++ = element(row, Index3{i, j, k});
         }
       }
     }
   });
+  return numbers;
 }
-
-bool inside(std::int64_t position, std::int64_t size) { return position >= 0 && position < size; }
 
 template <typename T>
 void forward(const Conv2dAttributes& a, const Tensor& src_tensor, const Tensor& weights_tensor,
              const Tensor& dst_tensor) {
   const Elements<T> src(src_tensor), weights(weights_tensor), dst(dst_tensor);
-  const Shape& image = src_tensor.shape();
-  const std::int64_t group_src = weights_tensor.shape()[1];
-  const std::int64_t group_dst = weights_tensor.shape()[0] / a.groups;
-  parallel_for_each_index(dst_tensor.shape(), [&](auto n, auto o, auto oh, auto ow) {
-    const std::int64_t first_channel = o / group_dst * group_src;
-    double sum = 0;
-    for (std::int64_t c = 0; c < group_src; ++c) {
-      for (std::int64_t kh = 0; kh < a.kernel_h; ++kh) {
-        const std::int64_t h = oh * a.stride_h - a.pad_top + kh * a.dilation_h;
-        if (!inside(h, image[2])) continue;
-        for (std::int64_t kw = 0; kw < a.kernel_w; ++kw) {
-          const std::int64_t w = ow * a.stride_w - a.pad_left + kw * a.dilation_w;
-          if (!inside(w, image[3])) continue;
-          sum += double{src(n, first_channel + c, h, w)} * weights(o, c, kh, kw);
-        }
-      }
-    }
-    dst(n, o, oh, ow) = static_cast<T>(sum);
-  });
+  const Extents e = extents_of(a, weights_tensor.shape(), dst_tensor.shape());
+  for_each_sum(
+      {.groups = e.groups, .rows = e.group_dst, .columns = e.pixels, .terms = e.taps},
+      matrix(e.groups * e.group_dst, e.taps,
+             [&](auto o, const Index3& tap) { return weights(o, tap.a, tap.b, tap.c); }),
+      [&](auto group, const Index3& tap, const Index3& pixel) {
+        return tapped(a, src, src_tensor.shape(), group * e.group_src, tap, pixel);
+      },
+      [&](auto group, auto o, const Index3& pixel, double sum) {
+        dst(pixel.a, group * e.group_dst + o, pixel.b, pixel.c) = static_cast<T>(sum);
+      });
 }
 
 // The dst position whose tap `k` reads src position `position`; -1 when no window does.
@@ -196,50 +215,45 @@ void backward_data(const Conv2dAttributes& a, const Tensor& diff_dst_tensor,
                    const Tensor& weights_tensor, const Tensor& diff_src_tensor) {
   const Elements<T> diff_dst(diff_dst_tensor), weights(weights_tensor), diff_src(diff_src_tensor);
   const Shape& dst = diff_dst_tensor.shape();
-  const std::int64_t group_src = weights_tensor.shape()[1];
-  const std::int64_t group_dst = weights_tensor.shape()[0] / a.groups;
-  parallel_for_each_index(diff_src_tensor.shape(), [&](auto n, auto c, auto h, auto w) {
-    const std::int64_t first_output = c / group_src * group_dst;
-    double sum = 0;
-    for (std::int64_t kh = 0; kh < a.kernel_h; ++kh) {
-      const std::int64_t oh = reader(h, kh, a.pad_top, a.dilation_h, a.stride_h, dst[2]);
-      if (oh < 0) continue;
-      for (std::int64_t kw = 0; kw < a.kernel_w; ++kw) {
-        const std::int64_t ow = reader(w, kw, a.pad_left, a.dilation_w, a.stride_w, dst[3]);
-        if (ow < 0) continue;
-        for (std::int64_t o = first_output; o < first_output + group_dst; ++o) {
-          sum += double{diff_dst(n, o, oh, ow)} * weights(o, c % group_src, kh, kw);
-        }
-      }
-    }
-    diff_src(n, c, h, w) = static_cast<T>(sum);
-  });
+  const Shape& src = diff_src_tensor.shape();
+  const Extents e = extents_of(a, weights_tensor.shape(), dst);
+  const Index3 readers = {e.group_dst, a.kernel_h, a.kernel_w};
+  for_each_sum(
+      {.groups = e.groups,
+       .rows = e.group_src,
+       .columns = {src[0], src[2], src[3]},
+       .terms = readers},
+      matrix(e.groups * e.group_src, readers,
+             [&](auto c, const Index3& tap) {
+               const std::int64_t first_output = c / e.group_src * e.group_dst;
+               return weights(first_output + tap.a, c % e.group_src, tap.b, tap.c);
+             }),
+      [&](auto group, const Index3& tap, const Index3& pixel) -> double {
+        const std::int64_t h = reader(pixel.b, tap.b, a.pad_top, a.dilation_h, a.stride_h, dst[2]);
+        const std::int64_t w = reader(pixel.c, tap.c, a.pad_left, a.dilation_w, a.stride_w, dst[3]);
+        if (h < 0 || w < 0) return 0;
+        return diff_dst(pixel.a, group * e.group_dst + tap.a, h, w);
+      },
+      [&](auto group, auto c, const Index3& pixel, double sum) {
+        diff_src(pixel.a, group * e.group_src + c, pixel.b, pixel.c) = static_cast<T>(sum);
+      });
 }
 
 template <typename T>
 void backward_weights(const Conv2dAttributes& a, const Tensor& src_tensor,
                       const Tensor& diff_dst_tensor, const Tensor& diff_weights_tensor) {
   const Elements<T> src(src_tensor), diff_dst(diff_dst_tensor), diff_weights(diff_weights_tensor);
-  const Shape& image = src_tensor.shape();
-  const Shape& dst = diff_dst_tensor.shape();
-  const std::int64_t group_src = diff_weights_tensor.shape()[1];
-  const std::int64_t group_dst = diff_weights_tensor.shape()[0] / a.groups;
-  parallel_for_each_index(diff_weights_tensor.shape(), [&](auto o, auto c, auto kh, auto kw) {
-    const std::int64_t channel = o / group_dst * group_src + c;
-    double sum = 0;
-    for (std::int64_t n = 0; n < dst[0]; ++n) {
-      for (std::int64_t oh = 0; oh < dst[2]; ++oh) {
-        const std::int64_t h = oh * a.stride_h - a.pad_top + kh * a.dilation_h;
-        if (!inside(h, image[2])) continue;
-        for (std::int64_t ow = 0; ow < dst[3]; ++ow) {
-          const std::int64_t w = ow * a.stride_w - a.pad_left + kw * a.dilation_w;
-          if (!inside(w, image[3])) continue;
-          sum += double{src(n, channel, h, w)} * diff_dst(n, o, oh, ow);
-        }
-      }
-    }
-    diff_weights(o, c, kh, kw) = static_cast<T>(sum);
-  });
+  const Extents e = extents_of(a, diff_weights_tensor.shape(), diff_dst_tensor.shape());
+  for_each_sum(
+      {.groups = e.groups, .rows = e.group_dst, .columns = e.taps, .terms = e.pixels},
+      matrix(e.groups * e.group_dst, e.pixels,
+             [&](auto o, const Index3& pixel) { return diff_dst(pixel.a, o, pixel.b, pixel.c); }),
+      [&](auto group, const Index3& pixel, const Index3& tap) {
+        return tapped(a, src, src_tensor.shape(), group * e.group_src, tap, pixel);
+      },
+      [&](auto group, auto o, const Index3& tap, double sum) {
+        diff_weights(group * e.group_dst + o, tap.a, tap.b, tap.c) = static_cast<T>(sum);
+      });
 }
 
 void forward_reference(const OpCall& call) {

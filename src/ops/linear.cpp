@@ -1,6 +1,10 @@
 #include "ops/linear.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "base/error.h"
+#include "base/parallel.h"
 #include "ops/op.h"
 #include "ops/reference.h"
 #include "ops/work.h"
@@ -74,42 +78,52 @@ template <typename T>
 void forward(const Tensor& src_tensor, const Tensor& weights_tensor, const Tensor& dst_tensor) {
   const Elements<T> src(src_tensor), weights(weights_tensor), dst(dst_tensor);
   const std::int64_t rows = src_tensor.shape()[0], depth = src_tensor.shape()[1];
-  for (std::int64_t n = 0; n < rows; ++n) {
-    for (std::int64_t m = 0; m < weights_tensor.shape()[0]; ++m) {
-      double sum = 0;
-      for (std::int64_t k = 0; k < depth; ++k) sum += double{src(n, k)} * weights(m, k);
-      dst(n, m) = static_cast<T>(sum);
+  parallel_for(weights_tensor.shape()[0], 1, [&](auto begin, auto end) {
+    for (std::int64_t m = begin; m < end; ++m) {
+      for (std::int64_t n = 0; n < rows; ++n) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < depth; ++k) sum += double{src(n, k)} * weights(m, k);
+        dst(n, m) = static_cast<T>(sum);
+      }
     }
-  }
+  });
 }
 
 template <typename T>
 void backward_data(const Tensor& diff_dst_tensor, const Tensor& weights_tensor,
                    const Tensor& diff_src_tensor) {
   const Elements<T> diff_dst(diff_dst_tensor), weights(weights_tensor), diff_src(diff_src_tensor);
-  for (std::int64_t n = 0; n < diff_src_tensor.shape()[0]; ++n) {
-    for (std::int64_t k = 0; k < diff_src_tensor.shape()[1]; ++k) {
-      double sum = 0;
+  // Row by row of the weights, as they lie in memory.
+  parallel_for(diff_src_tensor.shape()[1], 1, [&](auto begin, auto end) {
+    std::vector<double> sums(static_cast<std::size_t>(end - begin));
+    for (std::int64_t n = 0; n < diff_src_tensor.shape()[0]; ++n) {
+      std::ranges::fill(sums, 0.0);
       for (std::int64_t m = 0; m < weights_tensor.shape()[0]; ++m) {
-        sum += double{diff_dst(n, m)} * weights(m, k);
+        for (std::int64_t k = begin; k < end; ++k) {
+          sums[static_cast<std::size_t>(k - begin)] += double{diff_dst(n, m)} * weights(m, k);
+        }
       }
-      diff_src(n, k) = static_cast<T>(sum);
+      for (std::int64_t k = begin; k < end; ++k) {
+        diff_src(n, k) = static_cast<T>(sums[static_cast<std::size_t>(k - begin)]);
+      }
     }
-  }
+  });
 }
 
 template <typename T>
 void backward_weights(const Tensor& src_tensor, const Tensor& diff_dst_tensor,
                       const Tensor& diff_weights_tensor) {
   const Elements<T> src(src_tensor), diff_dst(diff_dst_tensor), diff_weights(diff_weights_tensor);
-  for (std::int64_t m = 0; m < diff_weights_tensor.shape()[0]; ++m) {
-    for (std::int64_t k = 0; k < diff_weights_tensor.shape()[1]; ++k) {
-      double sum = 0;
-      for (std::int64_t n = 0; n < src_tensor.shape()[0]; ++n)
-        sum += double{diff_dst(n, m)} * src(n, k);
-      diff_weights(m, k) = static_cast<T>(sum);
+  parallel_for(diff_weights_tensor.shape()[0], 1, [&](auto begin, auto end) {
+    for (std::int64_t m = begin; m < end; ++m) {
+      for (std::int64_t k = 0; k < diff_weights_tensor.shape()[1]; ++k) {
+        double sum = 0;
+        for (std::int64_t n = 0; n < src_tensor.shape()[0]; ++n)
+          sum += double{diff_dst(n, m)} * src(n, k);
+        diff_weights(m, k) = static_cast<T>(sum);
+      }
     }
-  }
+  });
 }
 
 void forward_reference(const OpCall& call) {

@@ -78,7 +78,8 @@ def main():
     for image in map(int, options.images.split(",")):
         for model in options.models.split(","):
             with tempfile.TemporaryDirectory() as folder:
-                compare(tool, pathlib.Path(folder), report, model, image, 16 if image < 128 else 8, options.backends.split(","),
+                size = max(image, zoo.SMALLEST.get(model, 0))
+                compare(tool, pathlib.Path(folder), report, model, size, 16 if size < 128 else 8, options.backends.split(","),
                         options.precisions.split(","))
     print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}; at most {zoo.TIMES:g} times PyTorch's own error; "
           f"{time.monotonic() - start:.0f} s")

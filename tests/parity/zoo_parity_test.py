@@ -31,6 +31,7 @@ import zoo_torch
 
 torch, torchvision = zoo_torch.torch, zoo_torch.torchvision
 MODELS = ("resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1", "densenet121")
+SMALLEST = {"inception_v3": 299}  # the auxiliary head takes no smaller image
 BACKENDS = ("native", "onednn")
 STEPS = 3
 EXACT = 1e-8
