@@ -13,13 +13,13 @@ Everything is computed by ``libridgeline.so``; Python's lock is free meanwhile. 
 """
 
 from ._display import Document, Figure, Table
-from ._lab import bench, compare, exhibits, profile, report, roofline, studies, study, train
+from ._lab import bench, compare, device, exhibits, profile, report, roofline, studies, study, train
 from ._library import Error, program, version
 from ._networks import Network, from_torch, model, models, onnx
 from ._session import Session, epoch_order
 from ._store import Store
 
 __version__ = version().split()[0]
-__all__ = ["Document", "Error", "Figure", "Network", "Session", "Store", "Table", "bench", "compare", "epoch_order",
-           "exhibits", "from_torch", "model", "models", "onnx", "profile", "program", "report", "roofline", "studies",
-           "study", "train", "version"]
+__all__ = ["Document", "Error", "Figure", "Network", "Session", "Store", "Table", "bench", "compare", "device",
+           "epoch_order", "exhibits", "from_torch", "model", "models", "onnx", "profile", "program", "report", "roofline",
+           "studies", "study", "train", "version"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import sys
 from typing import Any, Callable, List, Optional, Sequence, Union
 
 import numpy as np
@@ -17,6 +18,18 @@ from ._store import Store, run_names, store_path
 
 StoreLike = Union[Store, str, "os.PathLike[str]", None]
 Model = Union[Network, str]
+
+
+def device() -> str:
+    """The first GPU that can be used here, "cuda:0", else "cpu", with one line on standard error that says why.
+
+    >>> rl.device() in ("cuda:0", "cpu")
+    True
+    """
+    found = json.loads(call("rl_device"))
+    if found["device"] == "cpu":
+        print(f"ridgeline: using the CPU: {found['reason']}", file=sys.stderr)
+    return found["device"]
 
 
 def _request(net: Union[Model, Sequence[Model]]) -> dict:

@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any, Callable, Iterator, Mapping, Optional
 
-ABI = 1
+ABI = 2
 BAD_INPUT, LACKS_MEMORY, BAD_HANDLE = 2, 3, 4
 KINDS = {1: "failure", BAD_INPUT: "bad input", LACKS_MEMORY: "lacks memory", BAD_HANDLE: "bad handle"}
 
@@ -62,7 +62,7 @@ _TEXT, _HANDLE, _SIZE, _LONG = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
 _OUT, _LISTENER = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(Listener)
 # Arguments of every function that gives a code.
 _FUNCTIONS = {
-    "rl_models": [_OUT], "rl_studies": [_OUT],
+    "rl_models": [_OUT], "rl_device": [_OUT], "rl_studies": [_OUT],
     "rl_describe": [_TEXT, _OUT], "rl_plan": [_TEXT, _OUT], "rl_network_figure": [_TEXT, _OUT],
     "rl_compare": [_TEXT, _OUT], "rl_exhibits": [_TEXT, _OUT],
     "rl_bench": [_TEXT, _LISTENER, _OUT], "rl_profile": [_TEXT, _LISTENER, _OUT],
@@ -75,7 +75,8 @@ _FUNCTIONS = {
     "rl_session_describe": [_HANDLE, _OUT], "rl_session_plan": [_HANDLE, _OUT],
     "rl_session_step": [_HANDLE, _HANDLE, _SIZE, _HANDLE, _LONG, ctypes.c_double, ctypes.POINTER(ctypes.c_double)],
     "rl_session_logits": [_HANDLE, _HANDLE, _SIZE, _HANDLE, _LONG],
-    "rl_session_read": [_HANDLE, _TEXT, _HANDLE, _LONG], "rl_session_write": [_HANDLE, _TEXT, _HANDLE, _LONG],
+    "rl_session_read": [_HANDLE, _TEXT, _HANDLE, _SIZE], "rl_session_write": [_HANDLE, _TEXT, _HANDLE, _SIZE],
+    "rl_session_memory": [_HANDLE, _TEXT, _OUT, ctypes.POINTER(_SIZE)],
     "rl_store_table": [_TEXT, _TEXT, _TEXT, _OUT], "rl_frame_column": [_HANDLE, _LONG, ctypes.POINTER(Column)],
 }
 

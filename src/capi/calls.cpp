@@ -7,6 +7,7 @@
 #include "base/json_text.h"
 #include "capi/guard.h"
 #include "capi/request.h"
+#include "devices/device.h"
 #include "documents/bench.h"
 #include "documents/compare.h"
 #include "documents/describe.h"
@@ -86,6 +87,13 @@ std::string with_ending(const std::string& document, bool interrupted,
     if (!trouble.empty()) json["troubles"].push_back(trouble);
   }
   return json_document(json);
+}
+
+// The first graphics processor that CUDA can use here, else the CPU.
+std::string device_json() {
+  const std::string reason = cuda_unavailable();
+  if (reason.empty()) return json_text(nlohmann::ordered_json{{"device", "cuda:0"}});
+  return json_text(nlohmann::ordered_json{{"device", "cpu"}, {"reason", reason}});
 }
 
 std::string bench(const char* text, const rl_listener* functions) {
@@ -270,6 +278,8 @@ using namespace ridgeline;
 using namespace ridgeline::capi;
 
 int rl_models(char** result) { return giving_text(result, models_json); }
+
+int rl_device(char** result) { return giving_text(result, device_json); }
 
 int rl_describe(const char* request, char** result) {
   return giving_text(

@@ -207,6 +207,10 @@ SessionRequest session_request(const char* text) {
   reader.read("input", input);
   static constexpr std::array<std::string_view, 2> kInputs = {"pixels", "tensor"};
   request.tensor_input = choice_of("input", input, kInputs) == 1;
+  if (request.run.precision == "fp64") {
+    request.run.precision = "fp32";
+    request.exact = true;
+  }
   reader.finish();
   return request;
 }

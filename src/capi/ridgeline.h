@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /* Grows when a function changes or goes; functions that are added leave it as it is. */
-#define RL_ABI 1
+#define RL_ABI 2
 
 #if defined(__GNUC__)
 #define RL_API __attribute__((visibility("default")))
@@ -55,6 +55,8 @@ typedef struct rl_listener {
 /* Calls of the laboratory. Keys of requests are the names of options with underscores
  * (request.cpp). */
 RL_API int rl_models(char** result);
+/* {"device": "cuda:0"}, or {"device": "cpu", "reason": why there is no GPU to use}. */
+RL_API int rl_device(char** result);
 RL_API int rl_describe(const char* request, char** result);
 RL_API int rl_plan(const char* request, char** text);
 RL_API int rl_network_figure(const char* request, char** svg);
@@ -90,7 +92,8 @@ RL_API int rl_train(const char* request, const rl_images* train, const rl_images
 /* The order of the samples in an epoch (from 0) of a training with this seed. */
 RL_API int rl_epoch_order(uint64_t seed, int64_t epoch, int32_t* order, int64_t count);
 
-/* Single training steps. Images are uint8 pixels, or float32 with "input": "tensor". */
+/* Single training steps. Images are uint8 pixels, or elements with "input": "tensor". Elements are
+ * float32, or float64 with "precision": "fp64", which the backend "reference" alone has. */
 typedef struct rl_session rl_session;
 RL_API int rl_session_open(const char* request, rl_session** session);
 RL_API int rl_session_describe(rl_session* session, char** result);
@@ -100,10 +103,14 @@ RL_API int rl_session_step(rl_session* session, const void* images, size_t image
                            const int32_t* labels, int64_t rows, double learning_rate, double* loss);
 /* Room for `count` = images x classes numbers. */
 RL_API int rl_session_logits(rl_session* session, const void* images, size_t image_bytes,
-                             float* logits, int64_t count);
-RL_API int rl_session_read(rl_session* session, const char* name, float* values, int64_t count);
-RL_API int rl_session_write(rl_session* session, const char* name, const float* values,
-                            int64_t count);
+                             double* logits, int64_t count);
+/* All elements of a weight, of a running statistic, or with "keep_gradients" of "NAME.grad". */
+RL_API int rl_session_read(rl_session* session, const char* name, void* values, size_t bytes);
+RL_API int rl_session_write(rl_session* session, const char* name, const void* values,
+                            size_t bytes);
+/* Where they lie: to be read and written between calls, until the session is closed. Null where the
+ * host cannot reach the device's memory. */
+RL_API int rl_session_memory(rl_session* session, const char* name, void** values, size_t* bytes);
 /* Fails while another thread uses it. */
 RL_API int rl_session_close(rl_session* session);
 

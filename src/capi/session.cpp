@@ -24,8 +24,8 @@ int with_session(rl_session* session, Body&& body) noexcept {
   });
 }
 
-std::span<const std::byte> bytes_of(const void* images, std::size_t size) {
-  return {static_cast<const std::byte*>(given(images, "images")), size};
+std::span<const std::byte> bytes_of(const void* data, std::size_t size, const char* what) {
+  return {static_cast<const std::byte*>(given(data, what)), size};
 }
 
 std::size_t size_of_count(std::int64_t count) {
@@ -49,10 +49,12 @@ std::string describe_session(const StepSession& steps) {
   return json_text(
       nlohmann::ordered_json{{"model", model.name},
                              {"backend", steps.backend()},
+                             {"device", steps.device_name()},
                              {"batch", steps.spec().batch},
                              {"image", {model.channels, model.height, model.width}},
                              {"classes", model.classes},
                              {"input", steps.spec().tensor_input ? "tensor" : "pixels"},
+                             {"element", steps.element() == DType::f64 ? "float64" : "float32"},
                              {"gradients", steps.spec().keep_gradients},
                              {"tensors", std::move(tensors)}});
 }
@@ -86,33 +88,40 @@ int rl_session_step(rl_session* session, const void* images, size_t image_bytes,
                     const int32_t* labels, int64_t rows, double learning_rate, double* loss) {
   return with_session(session, [&](StepSession& steps) {
     const auto rate = learning_rate < 0.0 ? std::nullopt : std::optional(learning_rate);
-    const double result = steps.step(bytes_of(images, image_bytes),
+    const double result = steps.step(bytes_of(images, image_bytes, "images"),
                                      {given(labels, "labels"), size_of_count(rows)}, rate);
     if (loss != nullptr) *loss = result;
   });
 }
 
-int rl_session_logits(rl_session* session, const void* images, size_t image_bytes, float* logits,
+int rl_session_logits(rl_session* session, const void* images, size_t image_bytes, double* logits,
                       int64_t count) {
   return with_session(session, [&](StepSession& steps) {
-    const std::vector<double> values = steps.logits(bytes_of(images, image_bytes));
+    const std::vector<double> values = steps.logits(bytes_of(images, image_bytes, "images"));
     if (values.size() != size_of_count(count)) {
       bad_input("room for {} logits, there are {}", count, values.size());
     }
-    std::transform(values.begin(), values.end(), given(logits, "logits"),
-                   [](double value) { return static_cast<float>(value); });
+    std::copy(values.begin(), values.end(), given(logits, "logits"));
   });
 }
 
-int rl_session_read(rl_session* session, const char* name, float* values, int64_t count) {
+int rl_session_read(rl_session* session, const char* name, void* values, size_t size) {
   return with_session(session, [&](const StepSession& steps) {
-    steps.read(given(name, "name"), {given(values, "values"), size_of_count(count)});
+    steps.read(given(name, "name"), {static_cast<std::byte*>(given(values, "values")), size});
   });
 }
 
-int rl_session_write(rl_session* session, const char* name, const float* values, int64_t count) {
+int rl_session_write(rl_session* session, const char* name, const void* values, size_t size) {
   return with_session(session, [&](StepSession& steps) {
-    steps.write(given(name, "name"), {given(values, "values"), size_of_count(count)});
+    steps.write(given(name, "name"), bytes_of(values, size, "values"));
+  });
+}
+
+int rl_session_memory(rl_session* session, const char* name, void** values, size_t* size) {
+  return with_session(session, [&](StepSession& steps) {
+    const std::span<std::byte> place = steps.memory(given(name, "name"));
+    *given(values, "values") = place.data();
+    *given(size, "size") = place.size();
   });
 }
 

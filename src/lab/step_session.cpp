@@ -24,6 +24,7 @@ StepSpec spec_of(const SessionRequest& request) {
   }
   spec.tensor_input = request.tensor_input;
   spec.keep_gradients = request.keep_gradients;
+  if (request.exact) spec.dtype = DType::f64;
   if (!request.tensor_input) set_normalisation(spec, request.normalize);
   return spec;
 }
@@ -35,7 +36,12 @@ StepSession::StepSession(const SessionRequest& request) {
   spec_ = spec_of(request);
   learning_rate_ = learning_rate(request.optimizer);
   seed_ = static_cast<std::uint64_t>(request.run.seed);
-  const PlanRequest plan = plan_request(request.run, request.run.backend);
+  std::string backend = request.run.backend;
+  if (request.exact && backend.empty()) backend = "reference";
+  if (request.exact && backend != "reference") {
+    bad_input("{} does not compute in fp64; only the backend reference does", backend);
+  }
+  const PlanRequest plan = plan_request(request.run, backend);
   backend_ = plan.backend;
   device_ = make_device(request.run.device);
   spec_.precision = precision_of(request.run, *device_);
@@ -58,7 +64,7 @@ StepSession::StepSession(const SessionRequest& request) {
 std::size_t StepSession::sample_bytes() const {
   const auto elements =
       static_cast<std::size_t>(spec_.model.channels * spec_.model.height * spec_.model.width);
-  return elements * (spec_.tensor_input ? sizeof(float) : 1);
+  return elements * (spec_.tensor_input ? size_of(spec_.dtype) : 1);
 }
 
 std::int64_t StepSession::rows_of(std::span<const std::byte> images) const {
@@ -85,6 +91,7 @@ double StepSession::step(std::span<const std::byte> images, std::span<const std:
   Session& session = runner_->session();
   session.write(kImages, images);
   session.write(kLabels, std::as_bytes(labels));
+  if (lent_) session.weights_changed();
   runner_->clear_totals();
   session.step_state() = {.learning_rate = rate.value_or(learning_rate_),
                           .optimizer_step = steps_ + 1,
@@ -104,6 +111,7 @@ std::vector<double> StepSession::logits(std::span<const std::byte> images) {
   }
   Session& session = runner_->session();
   session.write(kImages, images);
+  if (lent_) session.weights_changed();
   session.step_state() = {.seed = seed_, .valid_rows = rows};
   session.run(evaluation_);
   std::vector<double> all = session.read_value(evaluation_, runner_->logits(evaluation_));
@@ -111,15 +119,11 @@ std::vector<double> StepSession::logits(std::span<const std::byte> images) {
   return all;
 }
 
-std::string StepSession::checked_name(const std::string& name, std::size_t count) const {
+std::string StepSession::checked_name(const std::string& name) const {
   const bool gradient = spec_.keep_gradients && name.ends_with(kGradient);
   const std::string owner = gradient ? name.substr(0, name.size() - kGradient.size()) : name;
   for (const Parameter& parameter : runner_->parameters()) {
-    if (parameter.name != owner || !runner_->session().has(name)) continue;
-    if (static_cast<std::int64_t>(count) != parameter.shape.elements()) {
-      bad_input("{}: {} elements given, {} wanted", name, count, parameter.shape.elements());
-    }
-    return name;
+    if (parameter.name == owner && runner_->session().has(name)) return name;
   }
   bad_input("{} has no tensor '{}'{}", spec_.model.name, name,
             name.ends_with(kGradient) && !spec_.keep_gradients
@@ -127,12 +131,25 @@ std::string StepSession::checked_name(const std::string& name, std::size_t count
                 : "");
 }
 
-void StepSession::read(const std::string& name, std::span<float> values) const {
-  runner_->session().read(checked_name(name, values.size()), std::as_writable_bytes(values));
+std::string StepSession::checked_name(const std::string& name, std::size_t bytes) const {
+  const std::size_t wanted = runner_->session().place(checked_name(name)).size();
+  if (bytes != wanted) bad_input("{}: {} bytes given, {} wanted", name, bytes, wanted);
+  return name;
 }
 
-void StepSession::write(const std::string& name, std::span<const float> values) {
-  runner_->write_state(checked_name(name, values.size()), std::as_bytes(values));
+void StepSession::read(const std::string& name, std::span<std::byte> values) const {
+  runner_->session().read(checked_name(name, values.size()), values);
+}
+
+void StepSession::write(const std::string& name, std::span<const std::byte> values) {
+  runner_->write_state(checked_name(name, values.size()), values);
+}
+
+std::span<std::byte> StepSession::memory(const std::string& name) {
+  const std::span<std::byte> place = runner_->session().place(checked_name(name));
+  if (device_->kind() != "cpu") return {};
+  lent_ = true;
+  return place;
 }
 
 }  // namespace ridgeline

@@ -21,7 +21,8 @@ struct SessionRequest {
   std::string image;               // empty: the model's
   std::string normalize = "unit";  // of pixels
   std::string weights;             // a file to begin with; empty: the initial weights of the seed
-  bool tensor_input = false;       // images come as f32, as the network takes them, not as pixels
+  bool tensor_input = false;       // images come as the network takes them, not as pixels
+  bool exact = false;              // all in f64, on the reference
   bool keep_gradients = false;     // they can be read after a step
 };
 
@@ -38,12 +39,17 @@ class StepSession {
   // Of up to a batch of images, row by row, in evaluation mode.
   [[nodiscard]] std::vector<double> logits(std::span<const std::byte> images);
 
-  // A parameter, a running statistic, or with `keep_gradients` "NAME.grad". Throws bad_input for
-  // other names and sizes.
-  void read(const std::string& name, std::span<float> values) const;
-  void write(const std::string& name, std::span<const float> values);
+  // A parameter, a running statistic, or with `keep_gradients` "NAME.grad": elements of element().
+  // Throws bad_input for other names and sizes.
+  void read(const std::string& name, std::span<std::byte> values) const;
+  void write(const std::string& name, std::span<const std::byte> values);
+  // Where they lie, for those who read and write there between steps; empty where the host cannot
+  // reach the device's memory.
+  [[nodiscard]] std::span<std::byte> memory(const std::string& name);
 
   [[nodiscard]] const StepSpec& spec() const { return spec_; }
+  [[nodiscard]] DType element() const { return spec_.dtype; }
+  [[nodiscard]] std::string device_name() const { return device_->name(); }
   [[nodiscard]] const std::string& backend() const { return backend_; }
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return runner_->parameters(); }
   [[nodiscard]] std::size_t sample_bytes() const;  // of one image
@@ -51,7 +57,8 @@ class StepSession {
   [[nodiscard]] const Plan& plan() const { return runner_->session().plan(train_); }
 
  private:
-  [[nodiscard]] std::string checked_name(const std::string& name, std::size_t count) const;
+  [[nodiscard]] std::string checked_name(const std::string& name) const;
+  [[nodiscard]] std::string checked_name(const std::string& name, std::size_t bytes) const;
   [[nodiscard]] std::int64_t rows_of(std::span<const std::byte> images) const;
 
   StepSpec spec_;
@@ -62,6 +69,7 @@ class StepSession {
   std::unique_ptr<StepRunner> runner_;
   Session::PlanId train_ = 0, evaluation_ = 0;
   std::int64_t steps_ = 0;
+  bool lent_ = false;  // others write the weights as well
 };
 
 }  // namespace ridgeline

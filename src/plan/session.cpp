@@ -242,6 +242,13 @@ void Session::read(const std::string& name, std::span<std::byte> bytes) const {
   device_.synchronize();
 }
 
+std::span<std::byte> Session::place(const std::string& name) const {
+  const auto found = state_.find(name);
+  ensure(found != state_.end(), "the session has no state named {}", name);
+  return {state_memory_.data() + found->second.offset,
+          static_cast<std::size_t>(found->second.bytes)};
+}
+
 void Session::clear(const std::string& name) {
   const StateEntry& entry = state_.at(name);
   if (entry.role == Role::parameter || entry.role == Role::statistics) set_up_ = kNoPlan;

@@ -61,6 +61,10 @@ class Session {
   void write(const std::string& name, std::span<const std::byte> bytes);
   void read(const std::string& name, std::span<std::byte> bytes) const;  // waits for the device
   void clear(const std::string& name);
+  // Where state lies in the device's memory. Who writes there says so by weights_changed().
+  [[nodiscard]] std::span<std::byte> place(const std::string& name) const;
+  // What was made of the weights for a plan is made anew.
+  void weights_changed() { set_up_ = kNoPlan; }
   [[nodiscard]] bool has(const std::string& name) const { return state_.contains(name); }
 
   // What the next run() will see: of this, what the host writes before each step.

@@ -76,6 +76,59 @@ class Steps(unittest.TestCase):
             b.set_weights(a.weights())
             self.assertTrue(np.array_equal(a.logits(pixels), b.logits(pixels)))
 
+    def test_weights_without_a_copy_are_the_sessions_own(self):
+        pixels, labels = images(8)
+        with rl.model("mnist_cnn").session(batch=8) as session, rl.model("mnist_cnn").session(batch=8) as other:
+            views, before = session.weights(copy=False), session.weights()
+            session.step(pixels, labels)
+            for name, value in session.weights().items():
+                self.assertTrue(np.array_equal(views[name], value), name)
+            self.assertFalse(np.array_equal(views["fc1.bias"], before["fc1.bias"]))
+            # What is written there is what evaluation and training find, the second time too.
+            for factor in (0.5, 2.0):
+                session.logits(pixels)
+                for value in views.values():
+                    value *= factor
+                other.set_weights(session.weights())
+                self.assertTrue(np.array_equal(session.logits(pixels), other.logits(pixels)))
+            self.assertEqual(session.step(pixels, labels), other.step(pixels, labels))
+            expected = session.weights()
+        # The session is closed: its memory stays as long as an array lies over it.
+        del session, other
+        for name, value in expected.items():
+            self.assertTrue(np.array_equal(views[name], value), name)
+
+    def test_gradients_without_a_copy(self):
+        pixels, labels = images(8)
+        with rl.model("mlp").session(batch=8, keep_gradients=True) as session:
+            views = session.gradients(copy=False)
+            session.step(pixels, labels)
+            for name, value in session.gradients().items():
+                self.assertTrue(np.array_equal(views[name], value) and value.any(), name)
+
+    def test_float64_through_the_reference(self):
+        pixels, labels = images(8)
+        with rl.model("mnist_cnn").session(batch=8, precision="fp64", keep_gradients=True) as exact, \
+                rl.model("mnist_cnn").session(batch=8, keep_gradients=True) as session:
+            self.assertEqual((exact.backend, session.backend), ("reference", "native"))
+            weights = {name: value.astype(np.float64) for name, value in session.weights().items()}
+            exact.set_weights(weights)
+            self.assertEqual(exact.logits(pixels).dtype, np.float64)
+            np.testing.assert_allclose(session.logits(pixels), exact.logits(pixels), rtol=1e-4, atol=1e-5)
+            self.assertAlmostEqual(session.step(pixels, labels), exact.step(pixels, labels), places=5)
+            for name, value in exact.gradients().items():
+                self.assertEqual(value.dtype, np.float64)
+                np.testing.assert_allclose(session.gradients()[name], value, rtol=1e-3, atol=1e-5, err_msg=name)
+            # A difference quotient needs the digits that float32 does not have.
+            gradient, step = exact.gradients()["fc1.bias"][0], 1e-6
+        losses = []
+        for sign in (1, -1):
+            with rl.model("mnist_cnn").session(batch=8, precision="fp64") as moved:
+                moved.set_weights(weights)
+                moved.weights(copy=False)["fc1.bias"][0] += sign * step
+                losses.append(moved.step(pixels, labels))
+        self.assertAlmostEqual((losses[0] - losses[1]) / (2 * step), gradient, places=7)
+
     def test_overhead_of_a_step_is_told(self):
         pixels, labels = images(1)
         with rl.model("mlp", hidden=1).session(batch=1, threads=1) as session:
@@ -152,6 +205,10 @@ class Calls(unittest.TestCase):
         for key in ("train_loss", "test_loss"):
             self.assertEqual([row[key] for row in files.rows], [row[key] for row in arrays.rows])
 
+    def test_device_is_one_that_can_be_used(self):
+        with rl.model("mlp").session(batch=4, device=rl.device()) as session:
+            self.assertEqual(session.device, rl.device())
+
     def test_study_is_planned(self):
         self.assertTrue(rl.study("quick", dry_run=True)["items"])
 
@@ -204,6 +261,15 @@ class Torch(unittest.TestCase):
         self.assertEqual(net.describe()["parameters"], sum(p.numel() for p in self.network().parameters()))
         self.assertEqual(rl.bench(net, batch=4, warmup=1, iterations=3, telemetry=0).rows[0]["model"], "mine")
         self.assertIn("<svg", net._repr_svg_())
+
+    def test_weights_are_shared_with_tensors(self):
+        pixels, labels = images(4)
+        with rl.model("mlp").session(batch=4) as session:
+            tensor = torch.from_dlpack(session.weights(copy=False)["fc1.bias"])
+            session.step(pixels, labels)
+            self.assertTrue(np.array_equal(tensor.numpy(), session.weights()["fc1.bias"]))
+            tensor.zero_()
+            self.assertFalse(session.weights()["fc1.bias"].any())
 
     def test_tensors_are_taken_without_a_copy(self):
         from ridgeline._arrays import to_numpy

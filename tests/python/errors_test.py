@@ -103,6 +103,8 @@ class Requests(unittest.TestCase):
         self.refuses("unknown key 'bath'; did you mean 'batch'", lambda: rl.model("mlp").describe(bath=1))
         self.refuses("threads: \"two\" is not a whole number", lambda: rl.model("mlp").describe(threads="two"))
         self.refuses("must be at least 1|must be between 1", lambda: rl.model("mlp").session(batch=0))
+        self.refuses("native does not compute in fp64", lambda: rl.model("mlp").session(precision="fp64", backend="native"))
+        self.refuses("--precision", lambda: rl.model("mlp").session(precision="fp128"))
         self.refuses("lr|finite", lambda: rl.model("mlp").session(lr=float("nan")))
         self.refuses("no value for an option", lambda: rl.model("mlp").describe(batch=object()))
         self.refuses("hidden", lambda: rl.model("mlp", hidden=-1).describe())
@@ -141,6 +143,25 @@ class Handles(unittest.TestCase):
         for body in (lambda: session.step(pixels, labels), lambda: session.logits(pixels), session.weights, session.plan):
             with self.assertRaisesRegex(rl.Error, "the session is closed"):
                 body()
+
+    def test_a_session_that_is_closed_while_another_thread_computes(self):
+        pixels, labels = images(16, (3, 32, 32))
+        for _ in range(5):
+            session, texts = rl.model("resnet18", image=32, classes=10).session(batch=16), []
+
+            def steps():
+                try:
+                    while True:
+                        session.step(pixels, labels)
+                except rl.Error as error:
+                    texts.append(str(error))
+
+            thread = threading.Thread(target=steps)
+            thread.start()
+            time.sleep(0.05)
+            session.close()
+            thread.join(60)
+            self.assertEqual(texts, ["the session is closed"])
 
     def test_two_threads_in_one_session(self):
         pixels, labels = images(64, (3, 64, 64))
