@@ -73,9 +73,13 @@ std::string environment_text(const Environment& env) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const OpenClInfo& device = devices[i];
     line(fmt::format("opencl:{}", i),
-         fmt::format("{}, {} compute units, {}, at most {} in one piece; {}", device.name,
-                     device.compute_units, bytes_text(device.memory_bytes),
-                     bytes_text(device.largest_allocation), device.platform));
+         fmt::format("{}, {} compute units at up to {:.0f} MHz, {}, at most {} in one piece, {} of "
+                     "local memory; {}{}; {}",
+                     device.name, device.compute_units, device.clock_mhz,
+                     bytes_text(device.memory_bytes), bytes_text(device.largest_allocation),
+                     bytes_text(device.local_bytes), device.fp16 ? "fp16" : "no fp16",
+                     device.command_buffers ? ", command buffers" : ", no command buffers",
+                     device.platform));
   }
   if (devices.empty()) line("opencl", "none: " + opencl_unavailable());
   line("system", env.os);
@@ -111,6 +115,32 @@ int run_sensors(bool json) {
   return 0;
 }
 
+// With the devices of OpenCL, which are no part of what a run's machine is known by: to ask for
+// them starts their drivers.
+nlohmann::ordered_json environment_document(const Environment& env) {
+  auto document = nlohmann::ordered_json::parse(environment_json(env));
+  auto devices = nlohmann::ordered_json::array();
+  for (const OpenClInfo& device : opencl_devices()) {
+    devices.push_back({{"name", device.name},
+                       {"platform", device.platform},
+                       {"version", device.version},
+                       {"driver", device.driver},
+                       {"cpu", device.cpu},
+                       {"fp16", device.fp16},
+                       {"fp64", device.fp64},
+                       {"command_buffers", device.command_buffers},
+                       {"compute_units", device.compute_units},
+                       {"clock_mhz", device.clock_mhz},
+                       {"memory_bytes", device.memory_bytes},
+                       {"largest_allocation_bytes", device.largest_allocation},
+                       {"local_memory_bytes", device.local_bytes},
+                       {"cache_bytes", device.cache_bytes}});
+  }
+  document["opencl"] = std::move(devices);
+  document["no_opencl"] = text_or_null(opencl_unavailable());
+  return document;
+}
+
 struct EnvOptions {
   bool json = false, measure = false, sensors = false, force = false;
   std::string device;  // empty: all that there are
@@ -122,6 +152,9 @@ std::vector<std::string> devices_of(const EnvOptions& options, const Environment
   if (!options.device.empty()) return {options.device};
   std::vector<std::string> names = {"cpu"};
   for (std::size_t i = 0; i < env.gpus.size(); ++i) names.push_back(fmt::format("cuda:{}", i));
+  for (std::size_t i = 0; i < opencl_devices().size(); ++i) {
+    names.push_back(fmt::format("opencl:{}", i));
+  }
   return names;
 }
 
@@ -180,7 +213,7 @@ int run_measure(const EnvOptions& options) {
   }
   warn_of_disturbance(all);
   if (options.json) {
-    nlohmann::ordered_json document = nlohmann::ordered_json::parse(environment_json(env));
+    nlohmann::ordered_json document = environment_document(env);
     document["environment_key"] = record.key;
     document["store"] = options.store;
     document["ceilings"] = ceilings_json(all);
@@ -206,7 +239,7 @@ void add_env(Parser& program, Action& action) {
       "Measure the hardware's ceilings (arithmetic, bandwidths, latencies) and store them");
   command
       ->add_option("--device NAME", options->device,
-                   "Measure only this device: cpu or cuda:0 [default: all]")
+                   "Measure only this device: cpu, cuda:0 or opencl:0 [default: all]")
       ->needs(measure);
   command
       ->add_flag("--force", options->force,
@@ -232,7 +265,7 @@ void add_env(Parser& program, Action& action) {
       if (options->measure) return run_measure(*options);
       if (options->sensors) return run_sensors(options->json);
       const Environment env = read_environment();
-      print(options->json ? environment_json(env) : environment_text(env));
+      print(options->json ? json_document(environment_document(env)) : environment_text(env));
       return 0;
     };
   });

@@ -21,6 +21,7 @@ struct OpenClInfo {
   std::string version;   // the OpenCL that it serves
   std::string driver;
   bool cpu = false;  // computes on the host's cores
+  bool fp16 = false, fp64 = false, command_buffers = false;
   int compute_units = 0;
   double clock_mhz = 0.0;  // the highest
   std::int64_t memory_bytes = 0, largest_allocation = 0, local_bytes = 0, cache_bytes = 0;

@@ -57,6 +57,7 @@ Properties properties_of(cl_platform_id platform, cl_device_id device) {
   properties.cpu = (info<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
   properties.fp64 = has("cl_khr_fp64");
   properties.fp16 = has("cl_khr_fp16");
+  properties.command_buffers = has("cl_khr_command_buffer");
   properties.compute_units = static_cast<int>(info<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS));
   properties.clock_mhz = info<cl_uint>(device, CL_DEVICE_MAX_CLOCK_FREQUENCY);
   const auto bytes = [&](cl_device_info what) {
@@ -68,6 +69,25 @@ Properties properties_of(cl_platform_id platform, cl_device_id device) {
   properties.cache_bytes = bytes(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   properties.work_group = info<std::size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
   return properties;
+}
+
+template <typename Call>
+void find_call(cl_platform_id platform, const char* name, Call& call) {
+  call = reinterpret_cast<Call>(library().clGetExtensionFunctionAddressForPlatform(platform, name));
+}
+
+CommandBuffers command_buffers_of(cl_platform_id platform, cl_device_id device) {
+  CommandBuffers calls;
+  find_call(platform, "clCreateCommandBufferKHR", calls.create);
+  find_call(platform, "clFinalizeCommandBufferKHR", calls.finalize);
+  find_call(platform, "clReleaseCommandBufferKHR", calls.release);
+  find_call(platform, "clEnqueueCommandBufferKHR", calls.enqueue);
+  find_call(platform, "clCommandNDRangeKernelKHR", calls.launch);
+  cl_device_command_buffer_capabilities_khr can = 0;
+  calls.simultaneous = library().clGetDeviceInfo(device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR,
+                                                 sizeof(can), &can, nullptr) == CL_SUCCESS &&
+                       (can & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR) != 0;
+  return calls;
 }
 
 // A file with the files that it includes put in their place, each once.
@@ -154,7 +174,11 @@ Context*& current_context() {
 }  // namespace
 
 Context::Context(cl_platform_id platform, cl_device_id device)
-    : device_(device), properties_(properties_of(platform, device)) {}
+    : device_(device), properties_(properties_of(platform, device)) {
+  if (!properties_.command_buffers) return;
+  command_buffers_ = command_buffers_of(platform, device);
+  properties_.command_buffers = command_buffers_.usable();
+}
 
 cl_context Context::handle() {
   if (context_ == nullptr) {

@@ -22,7 +22,7 @@ struct Properties {
   std::string version;   // "OpenCL 3.0 ..."
   std::string driver;
   bool cpu = false;  // computes on the host's cores, in the host's memory
-  bool fp64 = false, fp16 = false;
+  bool fp64 = false, fp16 = false, command_buffers = false;
   int compute_units = 0;
   double clock_mhz = 0.0;
   std::int64_t memory_bytes = 0, largest_allocation = 0, local_bytes = 0, cache_bytes = 0;
@@ -36,6 +36,21 @@ struct Code {
   std::string options = {};  // for the compiler: "-DTILE=4"
 };
 
+// cl_khr_command_buffer. Null: the platform lacks it, or a part of it.
+struct CommandBuffers {
+  clCreateCommandBufferKHR_fn create = nullptr;
+  clFinalizeCommandBufferKHR_fn finalize = nullptr;
+  clReleaseCommandBufferKHR_fn release = nullptr;
+  clEnqueueCommandBufferKHR_fn enqueue = nullptr;
+  clCommandNDRangeKernelKHR_fn launch = nullptr;
+  bool simultaneous = false;  // may be queued while it still runs
+
+  [[nodiscard]] bool usable() const {
+    return create != nullptr && finalize != nullptr && release != nullptr && enqueue != nullptr &&
+           launch != nullptr;
+  }
+};
+
 class Context {
  public:
   Context(cl_platform_id platform, cl_device_id device);
@@ -45,6 +60,7 @@ class Context {
   [[nodiscard]] const Properties& properties() const { return properties_; }
   [[nodiscard]] cl_context handle();
   [[nodiscard]] cl_device_id device() const { return device_; }
+  [[nodiscard]] const CommandBuffers& command_buffers() const { return command_buffers_; }
 
   // The compiled kernel; the first call for a file and its options compiles the program or takes it
   // from the disk. Throws a failure with the build log. Its arguments belong to the next launch.
@@ -68,6 +84,7 @@ class Context {
   cl_device_id device_;
   cl_context context_ = nullptr;
   Properties properties_;
+  CommandBuffers command_buffers_;
   std::map<std::string, Program> programs_;  // by file and options
 };
 

@@ -186,7 +186,7 @@ std::int64_t bytes_read_by(const Plan& plan, const Step& step) {
 std::string unit_of(const Plan& plan, const Step& step, const Device& device) {
   if (!step.kernel->unit.empty()) return std::string(step.kernel->unit);
   const std::string plain = computes_in_doubles(plan, step) ? "fp64" : "fp32";
-  if (device.kind() == "cpu") return plain;
+  if (device.kind() != "cuda") return plain;
   const std::optional<DType> type = product_type(plan, step);
   if (!type) return plain;
   if (*type == DType::bf16) return "tensor bf16";

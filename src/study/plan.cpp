@@ -58,13 +58,16 @@ class Planner {
     }
   }
 
-  // "best" becomes the first GPU, or the processor where there is none.
+  // "best" becomes the first of NVIDIA's GPUs, or the processor where there is none.
   std::vector<std::string> devices_for(const Part& part) {
     std::vector<std::string> devices = part.devices;
     for (std::string& device : devices) {
       if (device != "best") continue;
       const std::vector<std::string> here = machine_.devices();
-      device = here.size() > 1 ? here[1] : "cpu";
+      const auto gpu = std::find_if(here.begin(), here.end(), [](const std::string& name) {
+        return name.starts_with("cuda");
+      });
+      device = gpu != here.end() ? *gpu : "cpu";
     }
     return devices;
   }

@@ -31,11 +31,13 @@ void check_name(const char* what, const std::string& name,
 void check_model(const std::string& name) { (void)onnx::named_config(name); }
 
 void check_device(const std::string& name) {
-  if (name.starts_with("cuda:") && name.size() > 5 &&
-      name.find_first_not_of("0123456789", 5) == std::string::npos) {
-    return;
+  for (const std::string_view kind : {"cuda:", "opencl:"}) {
+    if (name.starts_with(kind) && name.size() > kind.size() &&
+        name.find_first_not_of("0123456789", kind.size()) == std::string::npos) {
+      return;
+    }
   }
-  check_name("device", name, {"cpu", "cuda", "mps", "best"});
+  check_name("device", name, {"cpu", "cuda", "opencl", "mps", "best"});
 }
 
 void check_backend(const std::string& text) {

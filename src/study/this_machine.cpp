@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/catalog.h"
 #include "devices/device.h"
+#include "devices/opencl.h"
 #include "measure/machine/environment.h"
 #include "peers/peer.h"
 #include "study/capabilities.h"
@@ -37,6 +38,7 @@ class ThisMachine final : public Capabilities {
   std::vector<std::string> devices() override {
     std::vector<std::string> names = {"cpu"};
     for (std::size_t i = 0; i < gpus(); ++i) names.push_back(fmt::format("cuda:{}", i));
+    for (std::size_t i = 0; i < opencl().size(); ++i) names.push_back(fmt::format("opencl:{}", i));
     return names;
   }
 
@@ -88,8 +90,12 @@ class ThisMachine final : public Capabilities {
       }
       return bytes > 0 ? std::optional(bytes) : std::nullopt;
     }
-    const std::vector<GpuInfo>& all = environment().gpus;
     const std::size_t number = number_of(name);
+    if (name.starts_with("opencl")) {
+      if (number >= opencl().size()) return std::nullopt;
+      return opencl()[number].memory_bytes;
+    }
+    const std::vector<GpuInfo>& all = environment().gpus;
     if (number >= all.size() || all[number].memory_bytes <= 0) return std::nullopt;
     return all[number].memory_bytes;
   }
@@ -128,6 +134,10 @@ class ThisMachine final : public Capabilities {
     static const std::size_t count = cuda_unavailable().empty() ? cuda_devices().size() : 0;
     return count;
   }
+  static const std::vector<OpenClInfo>& opencl() {
+    static const std::vector<OpenClInfo> devices = opencl_devices();
+    return devices;
+  }
 
   const Environment& environment() {
     if (!environment_) environment_ = read_environment();
@@ -147,6 +157,13 @@ class ThisMachine final : public Capabilities {
         return fmt::format("no {}: this machine has {} of them", executor.device, gpus());
       }
     }
+    if (executor.device.starts_with("opencl")) {
+      const std::string reason = opencl_unavailable();
+      if (!reason.empty()) return reason;
+      if (number_of(executor.device) >= opencl().size()) {
+        return fmt::format("no {}: this machine has {} of them", executor.device, opencl().size());
+      }
+    }
     if (is_peer(executor.backend)) {
 #ifndef __APPLE__
       if (executor.device == "mps") return "no MPS device: that is a Mac's GPU";
@@ -161,7 +178,10 @@ class ThisMachine final : public Capabilities {
 
   // Where nothing was measured: what usual hardware has.
   DeviceSpeed guessed_speed(const std::string& name) {
-    if (name != "cpu") return {20e12, 500e9};
+    const std::size_t number = number_of(name);
+    const bool on_host =
+        name.starts_with("opencl") && number < opencl().size() && opencl()[number].cpu;
+    if (name != "cpu" && !on_host) return {20e12, 500e9};
     const auto& extensions = environment().vector_extensions;
     const auto has = [&](const char* word) {
       return std::find(extensions.begin(), extensions.end(), word) != extensions.end();

@@ -1,5 +1,7 @@
 #include "backends/opencl/common.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -40,6 +42,22 @@ ElementRange element_range(std::initializer_list<const Rows*> operands) {
   if (dense) range = {{}, {}, 1, range.rows * range.width};
   range.items = {range.width, range.rows};
   range.group = range.width >= 64 ? Size{64, 1} : Size{8, 8};
+  return range;
+}
+
+LaneRange lane_range(const KernelArgs& args, const Rows& rows) {
+  std::int64_t lanes = 1;
+  const bool cpu = queue_of(args).context().properties().cpu;
+  if (cpu) {
+    lanes = 16;
+    while (lanes > rows.width) lanes /= 2;
+    if (lanes == 2) lanes = 1;
+  }
+  LaneRange range;
+  range.items = {(rows.width + lanes - 1) / lanes, rows.rows};
+  // Work-items of a CPU run one after the other: few to a group, that all cores get some.
+  range.group = cpu ? Size{1, 16} : rows.width >= 64 ? Size{64, 1} : Size{8, 8};
+  range.options = fmt::format("-DLANES={}", lanes);
   return range;
 }
 

@@ -35,6 +35,13 @@ struct ElementRange {
 };
 [[nodiscard]] ElementRange element_range(std::initializer_list<const Rows*> operands);
 
+// Blocks of channels for kernels in lanes (lanes.cl): `lanes` channels to a work-item.
+struct LaneRange {
+  Size items, group;
+  std::string options;  // of the kernel's build
+};
+[[nodiscard]] LaneRange lane_range(const KernelArgs& args, const Rows& rows);
+
 // Why a problem is refused: a value that is not f32 (integers and metrics' totals apart), rank 3,
 // or a tensor of more elements than an int counts.
 [[nodiscard]] std::string check_elements(const Problem& problem);

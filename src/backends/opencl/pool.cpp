@@ -36,8 +36,6 @@ PoolTask task_of(const PoolAttributes& a, const Shape& src, const Shape& dst) {
           a.kernel_h * a.kernel_w > 255};
 }
 
-Size group_of(const Rows& rows) { return rows.width >= 64 ? Size{64, 1} : Size{8, 8}; }
-
 class Pool final : public Kernel {
  public:
   explicit Pool(const PoolTask& task) : task_(task) {}
@@ -45,14 +43,15 @@ class Pool final : public Kernel {
   void run(const KernelArgs& args) const override {
     const Rows dst = rows_of(args.outputs[0]);
     const Index positions = args.outputs.size() > 1 ? Index(1) : Index();
-    Launch(args, {"kernels/pool.cl", "pool"})
+    const LaneRange range = lane_range(args, dst);
+    Launch(args, {"kernels/pool.cl", "pool", range.options})
         .rows(rows_of(args.inputs[0]))
         .rows(dst)
         .rows(rows_at(args.outputs, positions))
         .value(task_)
         .value(dst.width)
         .value(dst.rows)
-        .run({dst.width, dst.rows}, group_of(dst));
+        .run(range.items, range.group);
   }
 
  private:
@@ -73,7 +72,8 @@ class PoolBackward final : public Kernel {
   void run(const KernelArgs& args) const override {
     if (args.outputs[0].data == nullptr) return;
     const Rows dst = rows_of(args.outputs[0]);
-    Launch(args, {"kernels/pool.cl", "pool_backward"})
+    const LaneRange range = lane_range(args, dst);
+    Launch(args, {"kernels/pool.cl", "pool_backward", range.options})
         .rows(rows_of(args.inputs[operands_.diff]))
         .rows(rows_at(args.inputs, operands_.positions))
         .rows(rows_at(args.inputs, operands_.kept))
@@ -83,7 +83,7 @@ class PoolBackward final : public Kernel {
         .value(dst.rows)
         .value(operands_.activation.kind)
         .value(operands_.activation.slope)
-        .run({dst.width, dst.rows}, group_of(dst));
+        .run(range.items, range.group);
   }
 
  private:

@@ -25,6 +25,7 @@ std::vector<Ceiling> measure_ceilings(const std::string& device, const CeilingPr
   if (effort.repeats < 5) bad_input("{} repeats: a ceiling needs at least 5", effort.repeats);
   const std::unique_ptr<Device> opened = make_device(device);
   if (opened->kind() == "cpu") return ceilings::measure_cpu(progress, effort);
+  if (opened->kind() == "opencl") return ceilings::measure_opencl(*opened, progress, effort);
   return ceilings::measure_cuda(*opened, progress, effort);
 }
 

@@ -4,9 +4,9 @@
 // median of some repeats with their range; `high` is the roof, because a roof is what can be
 // reached at all. Fields by kind:
 //   compute    subject fp32 fp64 tf32 bf16 fp16; FLOP/s
-//              path scalar sse4 avx2 avx512, or cuda core, tensor
+//              path scalar sse4 avx2 avx512, or cuda core, tensor; OpenCL: the type, float16
 //              scope one core, all cores, device
-//   bandwidth  subject L1 L2 L3 memory; path read write copy triad; B/s
+//   bandwidth  subject L1 L2 L3 cache memory; path read write copy triad; B/s
 //              capacity_bytes: the level's bytes within that scope. Bytes are those that a program
 //              reads and writes, as STREAM counts: lines fetched because a store will overwrite
 //              them do not count
@@ -41,9 +41,9 @@ struct CeilingEffort {
 using CeilingProgress =
     std::function<void(std::int64_t done, std::int64_t total, const std::string& what)>;
 
-// Everything about one device, "cpu" or "cuda:0", with the data sheet's figures where the device is
-// known (hardware.h). Takes about 20 s on two cores, less on a GPU; nothing else should run
-// meanwhile. Throws bad_input for a device that cannot be used here.
+// Everything about one device, "cpu", "cuda:0" or "opencl:0", with the data sheet's figures where
+// the device is known (hardware.h). Takes about 20 s on two cores, less on a GPU; nothing else
+// should run meanwhile. Throws bad_input for a device that cannot be used here.
 [[nodiscard]] std::vector<Ceiling> measure_ceilings(const std::string& device,
                                                     const CeilingProgress& progress = {},
                                                     const CeilingEffort& effort = {});
@@ -81,6 +81,9 @@ void set_values(Ceiling& ceiling, std::span<const double> repeats);
 // REQUIRES: a graphics processor.
 [[nodiscard]] std::vector<Ceiling> measure_cuda(Device& device, const CeilingProgress& progress,
                                                 const CeilingEffort& effort);
+// REQUIRES: an OpenCL device.
+[[nodiscard]] std::vector<Ceiling> measure_opencl(Device& device, const CeilingProgress& progress,
+                                                  const CeilingEffort& effort);
 
 }  // namespace ceilings
 }  // namespace ridgeline

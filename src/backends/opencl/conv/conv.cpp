@@ -43,9 +43,16 @@ bool is_depthwise(const conv::Geometry& geometry) {
   return geometry.attributes.groups > 1 && geometry.group_src() == 1;
 }
 
+using conv::Tiles;
+
+// Depthwise kernels have no tiles.
+template <std::string (*refuse_tiles)(Tiles), Tiles tiles>
 std::string refuse(const Problem& problem) {
   std::string reason = check_channels(problem);
-  return reason.empty() ? conv::refuse_size(geometry_of(problem)) : reason;
+  if (!reason.empty()) return reason;
+  const conv::Geometry geometry = geometry_of(problem);
+  reason = conv::refuse_size(geometry);
+  return reason.empty() && !is_depthwise(geometry) ? refuse_tiles(tiles) : reason;
 }
 
 // Where a node's inputs stand among the kernel's.
@@ -56,7 +63,7 @@ std::size_t place_of(const Problem& problem, std::size_t input) {
 // Forward with what the pattern's other nodes add.
 class ConvForward final : public Kernel {
  public:
-  explicit ConvForward(const Problem& problem)
+  ConvForward(const Problem& problem, Tiles tiles)
       : src_(place_of(problem, 0)), weights_(place_of(problem, 1)) {
     const patterns::Chain chain = patterns::chain_of(problem);
     if (chain.bias != nullptr) bias_ = problem.input_index(chain.bias->inputs[1]);
@@ -71,7 +78,7 @@ class ConvForward final : public Kernel {
       implementation = "depthwise";
     } else {
       const conv::GatherPlan& plan =
-          plan_.emplace<conv::GatherPlan>(conv::choose_forward(geometry, problem.measure));
+          plan_.emplace<conv::GatherPlan>(conv::choose_forward(geometry, tiles, problem.measure));
       workspace_bytes = plan.workspace_bytes;
       implementation = plan.tile.text();
       flop_factor = plan.flop_factor;
@@ -101,7 +108,7 @@ class ConvForward final : public Kernel {
 
 class ConvBackwardData final : public Kernel {
  public:
-  explicit ConvBackwardData(const Problem& problem)
+  ConvBackwardData(const Problem& problem, Tiles tiles)
       : diff_dst_(place_of(problem, 0)), weights_(place_of(problem, 1)) {
     const conv::Geometry geometry = geometry_of(problem);
     if (is_depthwise(geometry)) {
@@ -110,8 +117,8 @@ class ConvBackwardData final : public Kernel {
       workspace_bytes = plan.workspace_bytes;
       implementation = "depthwise";
     } else {
-      const conv::GatherPlan& plan =
-          plan_.emplace<conv::GatherPlan>(conv::choose_backward_data(geometry, problem.measure));
+      const conv::GatherPlan& plan = plan_.emplace<conv::GatherPlan>(
+          conv::choose_backward_data(geometry, tiles, problem.measure));
       workspace_bytes = plan.workspace_bytes;
       implementation = plan.tile.text();
       flop_factor = plan.flop_factor;
@@ -137,7 +144,7 @@ class ConvBackwardData final : public Kernel {
 
 class ConvBackwardWeights final : public Kernel {
  public:
-  explicit ConvBackwardWeights(const Problem& problem)
+  ConvBackwardWeights(const Problem& problem, Tiles tiles)
       : src_(place_of(problem, 0)), diff_dst_(place_of(problem, 1)) {
     const conv::Geometry geometry = geometry_of(problem);
     if (is_depthwise(geometry)) {
@@ -147,7 +154,7 @@ class ConvBackwardWeights final : public Kernel {
       implementation = "depthwise";
     } else {
       const conv::WeightsPlan& plan = plan_.emplace<conv::WeightsPlan>(
-          conv::choose_backward_weights(geometry, problem.measure));
+          conv::choose_backward_weights(geometry, tiles, problem.measure));
       workspace_bytes = plan.workspace_bytes;
       implementation = plan.tile.text();
       flop_factor = plan.flop_factor;
@@ -173,9 +180,9 @@ class ConvBackwardWeights final : public Kernel {
 
 // Images lie nhwc. Weights and their gradients lie plain: the kernels bring them into the order of
 // their tiles anyway.
-template <typename Made>
+template <typename Made, Tiles tiles>
 std::unique_ptr<Kernel> make(const Problem& problem, std::span<const Layout>) {
-  auto kernel = std::make_unique<Made>(problem);
+  auto kernel = std::make_unique<Made>(problem, tiles);
   set_layouts(*kernel, problem, Layout::nhwc());
   if (std::is_same_v<Made, ConvBackwardWeights>) {
     kernel->output_layouts[0] = Layout::plain();
@@ -186,19 +193,41 @@ std::unique_ptr<Kernel> make(const Problem& problem, std::span<const Layout>) {
   return kernel;
 }
 
+constexpr auto refuse_gather = refuse<conv::refuse_gather, Tiles::all>;
+constexpr auto refuse_weights = refuse<conv::refuse_weights, Tiles::all>;
+constexpr auto refuse_plain_gather = refuse<conv::refuse_gather, Tiles::plain>;
+constexpr auto refuse_plain_weights = refuse<conv::refuse_weights, Tiles::plain>;
+
+// The plain rows stand in where a device can run none of the tiles.
 constexpr KernelRow kRows[] = {
-    {"conv2d_epilogue", patterns::conv2d_epilogue, refuse, make<ConvForward>},
-    {"conv2d", match_one<OpKind::conv2d>, refuse, make<ConvForward>},
-    {"conv2d_backward_data", match_one<OpKind::conv2d_backward_data>, refuse,
-     make<ConvBackwardData>},
-    {"conv2d_backward_weights", match_one<OpKind::conv2d_backward_weights>, refuse,
-     make<ConvBackwardWeights>},
-    {"linear_epilogue", patterns::linear_epilogue, refuse, make<ConvForward>},
-    {"linear", match_one<OpKind::linear>, refuse, make<ConvForward>},
-    {"linear_backward_data", match_one<OpKind::linear_backward_data>, refuse,
-     make<ConvBackwardData>},
-    {"linear_backward_weights", match_one<OpKind::linear_backward_weights>, refuse,
-     make<ConvBackwardWeights>},
+    {"conv2d_epilogue", patterns::conv2d_epilogue, refuse_gather, make<ConvForward, Tiles::all>},
+    {"conv2d_epilogue_plain", patterns::conv2d_epilogue, refuse_plain_gather,
+     make<ConvForward, Tiles::plain>},
+    {"conv2d", match_one<OpKind::conv2d>, refuse_gather, make<ConvForward, Tiles::all>},
+    {"conv2d_plain", match_one<OpKind::conv2d>, refuse_plain_gather,
+     make<ConvForward, Tiles::plain>},
+    {"conv2d_backward_data", match_one<OpKind::conv2d_backward_data>, refuse_gather,
+     make<ConvBackwardData, Tiles::all>},
+    {"conv2d_backward_data_plain", match_one<OpKind::conv2d_backward_data>, refuse_plain_gather,
+     make<ConvBackwardData, Tiles::plain>},
+    {"conv2d_backward_weights", match_one<OpKind::conv2d_backward_weights>, refuse_weights,
+     make<ConvBackwardWeights, Tiles::all>},
+    {"conv2d_backward_weights_plain", match_one<OpKind::conv2d_backward_weights>,
+     refuse_plain_weights, make<ConvBackwardWeights, Tiles::plain>},
+    {"linear_epilogue", patterns::linear_epilogue, refuse_gather, make<ConvForward, Tiles::all>},
+    {"linear_epilogue_plain", patterns::linear_epilogue, refuse_plain_gather,
+     make<ConvForward, Tiles::plain>},
+    {"linear", match_one<OpKind::linear>, refuse_gather, make<ConvForward, Tiles::all>},
+    {"linear_plain", match_one<OpKind::linear>, refuse_plain_gather,
+     make<ConvForward, Tiles::plain>},
+    {"linear_backward_data", match_one<OpKind::linear_backward_data>, refuse_gather,
+     make<ConvBackwardData, Tiles::all>},
+    {"linear_backward_data_plain", match_one<OpKind::linear_backward_data>, refuse_plain_gather,
+     make<ConvBackwardData, Tiles::plain>},
+    {"linear_backward_weights", match_one<OpKind::linear_backward_weights>, refuse_weights,
+     make<ConvBackwardWeights, Tiles::all>},
+    {"linear_backward_weights_plain", match_one<OpKind::linear_backward_weights>,
+     refuse_plain_weights, make<ConvBackwardWeights, Tiles::plain>},
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <optional>
+#include <tuple>
 
 #include "backends/opencl/conv/conv_launch.h"
 #include "base/clock.h"
@@ -19,42 +19,85 @@ namespace {
 
 enum class Kind : std::uint8_t { forward, data, weights };
 
+std::vector<Tile>& offered() {
+  static std::vector<Tile> tiles;
+  return tiles;
+}
+
 // In the order in which they are tried; the first is the choice without measuring. CPUs do best
 // with blocks in registers, graphics processors with tiles in local memory.
 std::vector<Tile> tiles_for(Kind kind, bool cpu) {
-  const Tile local = {.local = true, .rows = 64, .vectors = 4};
-  const Tile smaller = {.local = true, .rows = 32, .vectors = 2};
-  if (kind == Kind::weights) {
-    if (cpu)
-      return {{.rows = 6, .vectors = 4}, {.rows = 12, .vectors = 2}, {.rows = 8, .vectors = 2}};
-    return {local, smaller, {.rows = 4, .vectors = 1}};
+  if (!offered().empty()) return offered();
+  if (!cpu) {
+    return {{.local = true, .rows = 64, .vectors = 4}, {.local = true, .rows = 32, .vectors = 2}};
   }
-  if (cpu)
-    return {{.rows = 8, .vectors = 2}, {.rows = 12, .vectors = 2}, {.rows = 6, .vectors = 4}};
-  return {local, smaller, {.rows = 4, .vectors = 1}};
+  if (kind == Kind::weights) {
+    return {{.rows = 6, .vectors = 4}, {.rows = 12, .vectors = 2}, {.rows = 8, .vectors = 2}};
+  }
+  return {{.rows = 8, .vectors = 2},
+          {.rows = 12, .vectors = 2},
+          {.rows = 6, .vectors = 4},
+          {.rows = 12, .vectors = 1}};
 }
+
+// Asks least of a device: where none of the others can be used.
+constexpr Tile kPlainest = {.rows = 4, .vectors = 1};
 
 Code code_of(Kind kind, const Tile& tile) {
   return kind == Kind::weights ? weights_code(tile) : gather_code(tile);
 }
 
-// Whether the device compiles the tile's kernel and has room for its work-groups.
-bool can_run(Context& context, Kind kind, const Tile& tile) {
+// Why the device cannot run a tile: its kernel does not compile, or there is no room for its
+// work-groups.
+std::string refuse(Context& context, Kind kind, const Tile& tile) {
   const Code code = code_of(kind, tile);
-  if (tile.local && context.properties().local_bytes < tile.local_bytes()) return false;
-  if (!context.refuse(code).empty()) return false;
-  return !tile.local || context.work_group_of(code) >= kTileSide * kTileSide;
+  const Properties& properties = context.properties();
+  if (properties.local_bytes < tile.local_bytes()) {
+    return fmt::format("{} needs {} bytes of local memory, and {} has {}", tile.text(),
+                       tile.local_bytes(), properties.name, properties.local_bytes);
+  }
+  constexpr std::size_t kGroup = kTileSide * kTileSide;
+  if (tile.local && properties.work_group < kGroup) {
+    return fmt::format("{} needs work-groups of {}, and those of {} have at most {}", tile.text(),
+                       kGroup, properties.name, properties.work_group);
+  }
+  if (std::string reason = context.refuse(code); !reason.empty()) return reason;
+  if (tile.local && context.work_group_of(code) < kGroup) {
+    return fmt::format("{} leaves no room on {} for work-groups of {}", tile.text(),
+                       properties.name, kGroup);
+  }
+  return {};
 }
 
-std::vector<Tile> candidates_of(Context& context, Kind kind) {
-  static std::map<std::pair<Context*, Kind>, std::vector<Tile>> known;
-  std::vector<Tile>& tiles = known[{&context, kind}];
-  if (!tiles.empty()) return tiles;
+struct Candidates {
+  std::vector<Tile> tiles;
+  std::string reason;  // why others are not among them
+};
+
+// Whether a tile compiles is found out by compiling it, once for a device.
+const Candidates& candidates_of(Context& context, Kind kind) {
+  static std::map<std::tuple<Context*, Kind, std::string>, Candidates> known;
+  std::string offer;
+  for (const Tile& tile : offered()) offer += tile.text();
+  const auto [found, fresh] = known.try_emplace({&context, kind, offer});
+  Candidates& candidates = found->second;
+  if (!fresh) return candidates;
   for (const Tile& tile : tiles_for(kind, context.properties().cpu)) {
-    if (can_run(context, kind, tile)) tiles.push_back(tile);
+    const std::string reason = refuse(context, kind, tile);
+    if (reason.empty()) {
+      candidates.tiles.push_back(tile);
+    } else if (candidates.reason.empty()) {
+      candidates.reason = reason;
+    }
   }
-  if (tiles.empty()) fail("OpenCL: {}", context.refuse(code_of(kind, {.rows = 4, .vectors = 1})));
-  return tiles;
+  return candidates;
+}
+
+std::string refuse_kind(Kind kind, Tiles which) {
+  Context& context = current();
+  if (which == Tiles::plain) return refuse(context, kind, kPlainest);
+  const Candidates& candidates = candidates_of(context, kind);
+  return candidates.tiles.empty() ? candidates.reason : std::string();
 }
 
 std::string key_of(Context& context, const Geometry& g, Kind kind) {
@@ -164,9 +207,10 @@ Tile fastest_of(Context& context, const Geometry& g, Kind kind, const std::vecto
   return best;
 }
 
-Tile tile_for(const Geometry& g, Kind kind, bool measure) {
+Tile tile_for(const Geometry& g, Kind kind, Tiles which, bool measure) {
   Context& context = current();
-  const std::vector<Tile> tiles = candidates_of(context, kind);
+  if (which == Tiles::plain) return kPlainest;
+  const std::vector<Tile>& tiles = candidates_of(context, kind).tiles;
   if (!measure || tiles.size() == 1) return tiles.front();
   const std::string key = key_of(context, g, kind);
   static std::map<std::string, Tile> known;
@@ -183,17 +227,23 @@ Tile tile_for(const Geometry& g, Kind kind, bool measure) {
 
 }  // namespace
 
-GatherPlan choose_forward(const Geometry& geometry, bool measure) {
-  return plan_forward(geometry, tile_for(geometry, Kind::forward, measure));
+std::string refuse_gather(Tiles tiles) { return refuse_kind(Kind::forward, tiles); }
+
+std::string refuse_weights(Tiles tiles) { return refuse_kind(Kind::weights, tiles); }
+
+GatherPlan choose_forward(const Geometry& geometry, Tiles tiles, bool measure) {
+  return plan_forward(geometry, tile_for(geometry, Kind::forward, tiles, measure));
 }
 
-GatherPlan choose_backward_data(const Geometry& geometry, bool measure) {
-  return plan_backward_data(geometry, tile_for(geometry, Kind::data, measure));
+GatherPlan choose_backward_data(const Geometry& geometry, Tiles tiles, bool measure) {
+  return plan_backward_data(geometry, tile_for(geometry, Kind::data, tiles, measure));
 }
 
-WeightsPlan choose_backward_weights(const Geometry& geometry, bool measure) {
-  return plan_backward_weights(geometry, tile_for(geometry, Kind::weights, measure),
+WeightsPlan choose_backward_weights(const Geometry& geometry, Tiles tiles, bool measure) {
+  return plan_backward_weights(geometry, tile_for(geometry, Kind::weights, tiles, measure),
                                current().properties().compute_units);
 }
+
+void offer_tiles(std::vector<Tile> tiles) { offered() = std::move(tiles); }
 
 }  // namespace ridgeline::opencl::conv

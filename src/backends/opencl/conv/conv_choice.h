@@ -4,12 +4,28 @@
 // choice is made once for a problem and remembered, in the process and in a file. Without measuring
 // it is the first candidate that the device can run.
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "backends/opencl/conv/conv_plan.h"
 
 namespace ridgeline::opencl::conv {
 
-[[nodiscard]] GatherPlan choose_forward(const Geometry& geometry, bool measure);
-[[nodiscard]] GatherPlan choose_backward_data(const Geometry& geometry, bool measure);
-[[nodiscard]] WeightsPlan choose_backward_weights(const Geometry& geometry, bool measure);
+// What may be chosen: all, or the one that asks least of a device.
+enum class Tiles : std::uint8_t { all, plain };
+
+// Why the current device can run none of these: the compiler's own words, or what it lacks; empty
+// where it can.
+[[nodiscard]] std::string refuse_gather(Tiles tiles);
+[[nodiscard]] std::string refuse_weights(Tiles tiles);
+
+[[nodiscard]] GatherPlan choose_forward(const Geometry& geometry, Tiles tiles, bool measure);
+[[nodiscard]] GatherPlan choose_backward_data(const Geometry& geometry, Tiles tiles, bool measure);
+[[nodiscard]] WeightsPlan choose_backward_weights(const Geometry& geometry, Tiles tiles,
+                                                  bool measure);
+
+// From now on these are tried, in this order, whatever the device; empty: those for it. Tests only.
+void offer_tiles(std::vector<Tile> tiles);
 
 }  // namespace ridgeline::opencl::conv

@@ -217,7 +217,8 @@ std::string refuse_size(const Geometry& g) {
 }
 
 std::int64_t Tile::local_bytes() const {
-  return kTileDepth * (rows + width()) * static_cast<std::int64_t>(sizeof(float));
+  if (!local) return 0;
+  return kTileDepth * (rows + 1 + width()) * static_cast<std::int64_t>(sizeof(float));
 }
 
 std::string Tile::options() const {
@@ -304,9 +305,11 @@ WeightsPlan plan_backward_weights(const Geometry& g, const Tile& tile, std::int6
     weights.lines = weights.images;
   }
   sum.out_pitch = weights.src_channels;
-  // A block must not be larger than a group.
-  if (weights.src_channels < plan.tile.width()) plan.tile.vectors = 1;
-  if (weights.dst_channels < plan.tile.rows) plan.tile.rows = 1;
+  // A block in registers must not be larger than a group.
+  if (!plan.tile.local) {
+    if (weights.src_channels < plan.tile.width()) plan.tile.vectors = 1;
+    if (weights.dst_channels < plan.tile.rows) plan.tile.rows = 1;
+  }
 
   // Parts of what a second-level cache holds, and enough of them for all units.
   constexpr std::int64_t kPartFloats = 128 * 1024, kMostFloats = 16 * 1024 * 1024;

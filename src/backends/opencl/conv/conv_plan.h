@@ -38,7 +38,7 @@ struct Geometry {
 // What a work-item or a work-group computes at once.
 struct Tile {
   bool local = false;  // through local memory; else in registers alone
-  int rows = 1;        // pixels, or channels of diff_dst
+  int rows = 1;        // pixels, or channels of diff_dst; of a local tile a multiple of 16
   int vectors = 1;     // of 16 channels: of dst, or of src
 
   [[nodiscard]] int width() const { return 16 * vectors; }

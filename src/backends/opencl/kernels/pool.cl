@@ -1,6 +1,9 @@
-// Pooling; x counts channels, y pixels of what is written.
+// Pooling; x counts blocks of LANES channels, y pixels of what is written. Where the last block
+// would reach behind the last channel it begins earlier, and computes some channels again.
+// REQUIRES: LANES channels.
 #include "kernels/prelude.cl"
 #include "kernels/activation.cl"
+#include "kernels/lanes.cl"
 
 typedef struct {
   int kind;  // 0 max, 1 average, 2 adaptive average
@@ -34,46 +37,48 @@ int end_of(int window, int src, int dst) {
 
 __kernel void pool(ROWS(src), ROWS(dst), ROWS(positions), const Pool p, const long channels,
                    const long rows) {
-  const long c = get_global_id(0), r = get_global_id(1);
-  if (c >= channels || r >= rows) return;
+  const long c = min((long)get_global_id(0) * LANES, channels - LANES), r = get_global_id(1);
+  if ((long)get_global_id(0) * LANES >= channels || r >= rows) return;
   POINTER(const float, src);
   POINTER(float, dst);
-  const long image = r / (p.dst_h * p.dst_w) * p.src_h * p.src_w;
-  const int oh = (int)(r % (p.dst_h * p.dst_w)) / p.dst_w, ow = (int)(r % p.dst_w);
+  const int pixel = (int)(r % (p.dst_h * p.dst_w));
+  const int oh = pixel / p.dst_w, ow = pixel % p.dst_w;
+  src += r / (p.dst_h * p.dst_w) * p.src_h * p.src_w * src_stride + c;
+  dst += r * dst_stride + c;
+  FLOATS sum = (FLOATS)0.0f;
   if (p.kind == 2) {
     const int top = begin_of(oh, p.src_h, p.dst_h), bottom = end_of(oh, p.src_h, p.dst_h);
     const int left = begin_of(ow, p.src_w, p.dst_w), right = end_of(ow, p.src_w, p.dst_w);
-    float sum = 0.0f;
     for (int h = top; h < bottom; ++h) {
-      for (int w = left; w < right; ++w) sum += src[(image + h * p.src_w + w) * src_stride + c];
+      for (int w = left; w < right; ++w) sum += LOAD(src + (h * p.src_w + w) * src_stride);
     }
-    dst[r * dst_stride + c] = sum / (float)((bottom - top) * (right - left));
+    STORE(sum / (float)((bottom - top) * (right - left)), dst);
     return;
   }
-  float best = -INFINITY, sum = 0.0f;
-  int position = -1;
+  // The first value counts whatever it is, and NaN does.
+  FLOATS best = (FLOATS)(-INFINITY);
+  INTS position = (INTS)(-1);
   for (int kh = 0; kh < p.kernel_h; ++kh) {
     const int h = oh * p.stride_h - p.top + kh * p.dilation_h;
     if (h < 0 || h >= p.src_h) continue;
     for (int kw = 0; kw < p.kernel_w; ++kw) {
       const int w = ow * p.stride_w - p.left + kw * p.dilation_w;
       if (w < 0 || w >= p.src_w) continue;
-      const float x = src[(image + h * p.src_w + w) * src_stride + c];
+      const FLOATS x = LOAD(src + (h * p.src_w + w) * src_stride);
       sum += x;
-      if (position < 0 || x > best || isnan(x)) {
-        best = x;
-        position = kh * p.kernel_w + kw;
-      }
+      const INTS taken = MASK(position < 0) | MASK(x > best) | MASK(x != x);
+      best = SELECT(best, x, taken);
+      position = SELECT(position, (INTS)(kh * p.kernel_w + kw), taken);
     }
   }
-  dst[r * dst_stride + c] = p.kind == 0 ? best : sum / pixels_of(p, oh, ow);
+  STORE(p.kind == 0 ? best : sum / pixels_of(p, oh, ow), dst);
   if (positions_base == 0) return;
   if (p.wide_positions) {
     POINTER(int, positions);
-    positions[r * positions_stride + c] = position;
+    STORE(position, positions + r * positions_stride + c);
   } else {
     POINTER(uchar, positions);
-    positions[r * positions_stride + c] = (uchar)position;
+    STORE(UCHARS_OF(position), positions + r * positions_stride + c);
   }
 }
 
@@ -81,45 +86,57 @@ __kernel void pool(ROWS(src), ROWS(dst), ROWS(positions), const Pool p, const lo
 __kernel void pool_backward(ROWS(diff), ROWS(positions), ROWS(kept), ROWS(dst), const Pool p,
                             const long channels, const long rows, const int activation,
                             const float slope) {
-  const long c = get_global_id(0), r = get_global_id(1);
-  if (c >= channels || r >= rows) return;
+  const long c = min((long)get_global_id(0) * LANES, channels - LANES), r = get_global_id(1);
+  if ((long)get_global_id(0) * LANES >= channels || r >= rows) return;
   POINTER(const float, diff);
   __global const int *wide = (__global const int *)(positions_base + positions_offset);
   __global const uchar *narrow = (__global const uchar *)(positions_base + positions_offset);
   POINTER(const float, kept);
   POINTER(float, dst);
   const long image = r / (p.src_h * p.src_w) * p.dst_h * p.dst_w;
-  const int h = (int)(r % (p.src_h * p.src_w)) / p.src_w, w = (int)(r % p.src_w);
-  float sum = 0.0f;
+  const int pixel = (int)(r % (p.src_h * p.src_w));
+  const int h = pixel / p.src_w, w = pixel % p.src_w;
+  FLOATS sum = (FLOATS)0.0f;
   if (p.kind == 2) {
     const int last_h = end_of(h, p.dst_h, p.src_h), last_w = end_of(w, p.dst_w, p.src_w);
     for (int oh = begin_of(h, p.dst_h, p.src_h); oh < last_h; ++oh) {
       const int height = end_of(oh, p.src_h, p.dst_h) - begin_of(oh, p.src_h, p.dst_h);
       for (int ow = begin_of(w, p.dst_w, p.src_w); ow < last_w; ++ow) {
         const int width = end_of(ow, p.src_w, p.dst_w) - begin_of(ow, p.src_w, p.dst_w);
-        sum += diff[(image + oh * p.dst_w + ow) * diff_stride + c] / (float)(height * width);
+        sum += LOAD(diff + (image + oh * p.dst_w + ow) * diff_stride + c) / (float)(height * width);
       }
     }
   } else {
     for (int kh = 0; kh < p.kernel_h; ++kh) {
-      const int y = h + p.top - kh * p.dilation_h;
-      if (y < 0 || y % p.stride_h != 0 || y / p.stride_h >= p.dst_h) continue;
+      const int y = h + p.top - kh * p.dilation_h, oh = y / p.stride_h;
+      if (y < 0 || oh * p.stride_h != y || oh >= p.dst_h) continue;
       for (int kw = 0; kw < p.kernel_w; ++kw) {
-        const int x = w + p.left - kw * p.dilation_w;
-        if (x < 0 || x % p.stride_w != 0 || x / p.stride_w >= p.dst_w) continue;
-        const int oh = y / p.stride_h, ow = x / p.stride_w;
+        const int x = w + p.left - kw * p.dilation_w, ow = x / p.stride_w;
+        if (x < 0 || ow * p.stride_w != x || ow >= p.dst_w) continue;
         const long at = image + oh * p.dst_w + ow;
-        const float g = diff[at * diff_stride + c];
+        const FLOATS g = LOAD(diff + at * diff_stride + c);
         if (p.kind == 1) {
           sum += g / pixels_of(p, oh, ow);
         } else {
           const long place = at * positions_stride + c;
-          const int position = p.wide_positions ? wide[place] : (int)narrow[place];
-          sum += position == kh * p.kernel_w + kw ? g : 0.0f;
+          const INTS position = p.wide_positions ? LOAD(wide + place) : INTS_OF(LOAD(narrow + place));
+          sum += SELECT((FLOATS)0.0f, g, MASK(position == kh * p.kernel_w + kw));
         }
       }
     }
   }
-  if (kept_base != 0) sum = differentiated(activation, slope, sum, kept[r * kept_stride + c]);
-  dst[r * dst_stride + c] = sum;
+  dst += r * dst_stride + c;
+  if (kept_base == 0) {
+    STORE(sum, dst);
+    return;
+  }
+  const FLOATS seen = LOAD(kept + r * kept_stride + c);
+  if (activation == RELU) {
+    STORE(SELECT(sum, (FLOATS)0.0f, MASK(seen <= 0.0f)), dst);
+    return;
+  }
+  float sums[LANES], values[LANES];
+  STORE(sum, sums);
+  STORE(seen, values);
+  for (int i = 0; i < LANES; ++i) dst[i] = differentiated(activation, slope, sums[i], values[i]);
 }
