@@ -1,8 +1,7 @@
 // Batch normalisation, forward: statistics, alone and with the update of the running ones, which
 // also stands alone; and apply, alone and as bn_apply [+ add] [+ activation].
 
-#include "backends/cuda/conv/image_rows.h"
-#include "backends/cuda/norm/batch_norm_kernels.h"
+#include "backends/cuda/norm/statistics_operands.h"
 #include "backends/cuda/rows.h"
 #include "backends/cuda/sums/counters.h"
 #include "plan/patterns.h"
@@ -14,38 +13,15 @@ const BatchNormAttributes& norm_of(const Node& node) {
   return std::get<BatchNormAttributes>(node.attributes);
 }
 
-// What makes a variance unbiased.
-double unbias_of(const BatchNormAttributes& attributes) {
-  const auto count = static_cast<double>(attributes.count);
-  return count / (count - 1);
-}
-
-// A bn_statistics and the bn_update_running that uses both its results.
 std::vector<NodeId> match_statistics_update(const Graph& graph, NodeId first) {
-  const Node& statistics = graph.node(first);
-  if (statistics.kind != OpKind::bn_statistics) return {};
-  for (const NodeId user : graph.value(statistics.outputs[0]).users) {
-    const Node& update = graph.node(user);
-    if (update.kind == OpKind::bn_update_running && update.inputs[2] == statistics.outputs[0] &&
-        update.inputs[3] == statistics.outputs[1]) {
-      return {first, user};
-    }
-  }
-  return {};
+  const std::vector<NodeId> nodes = statistics_with_update(graph, first);
+  return nodes.size() == 2 ? nodes : std::vector<NodeId>();
 }
-
-// Where the operands of the statistics stand; all but src may be absent.
-struct StatisticsOperands {
-  Index mean, variance, new_mean, new_variance;  // outputs
-  Index running_mean, running_variance;          // inputs
-};
 
 class Statistics final : public Kernel {
  public:
-  Statistics(const StatisticsOperands& operands, const TensorSpec& src,
-             const BatchNormAttributes* update)
-      : operands_(operands) {
-    if (update != nullptr) momentum_ = update->momentum, unbias_ = unbias_of(*update);
+  explicit Statistics(const Problem& problem) : operands_(problem, 0) {
+    const TensorSpec& src = problem.input(0);
     const SumScratch scratch =
         statistics_scratch(src.dtype, src.shape.elements() / src.shape[1], src.shape[1]);
     workspace_bytes = scratch.bytes;
@@ -54,18 +30,9 @@ class Statistics final : public Kernel {
   }
 
   void run(const KernelArgs& args) const override {
-    NormStatistics task;
+    NormStatistics task = operands_.task(args);
     task.dtype = args.inputs[0].spec.dtype;
     task.src = rows_of(args.inputs[0]);
-    task.mean = floats_at(args.outputs, operands_.mean);
-    task.variance = floats_at(args.outputs, operands_.variance);
-    task.running_mean = floats_at(args.inputs, operands_.running_mean);
-    task.running_variance = floats_at(args.inputs, operands_.running_variance);
-    task.new_mean = floats_at(args.outputs, operands_.new_mean);
-    task.new_variance = floats_at(args.outputs, operands_.new_variance);
-    task.momentum = momentum_;
-    task.unbias = unbias_;
-    task.state = args.state;
     task.workspace = args.workspace;
     task.counters = counters_;
     launch_statistics(task, stream_of(args));
@@ -73,25 +40,11 @@ class Statistics final : public Kernel {
 
  private:
   StatisticsOperands operands_;
-  double momentum_ = 0.0, unbias_ = 1.0;
   unsigned* counters_;
 };
 
 std::unique_ptr<Kernel> make_statistics(const Problem& problem, std::span<const Layout>) {
-  const Node& statistics = problem.node();
-  StatisticsOperands operands;
-  operands.mean = problem.find_output(statistics.outputs[0]);
-  operands.variance = problem.find_output(statistics.outputs[1]);
-  const BatchNormAttributes* attributes = nullptr;
-  if (problem.nodes.size() > 1) {
-    const Node& update = problem.node(1);
-    attributes = &norm_of(update);
-    operands.running_mean = problem.input_index(update.inputs[0]);
-    operands.running_variance = problem.input_index(update.inputs[1]);
-    operands.new_mean = problem.output_index(update.outputs[0]);
-    operands.new_variance = problem.output_index(update.outputs[1]);
-  }
-  auto kernel = std::make_unique<Statistics>(operands, problem.input(0), attributes);
+  auto kernel = std::make_unique<Statistics>(problem);
   set_layouts(*kernel, problem, Layout::nhwc());
   return kernel;
 }

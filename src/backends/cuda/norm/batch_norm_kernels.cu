@@ -96,6 +96,42 @@ __device__ __forceinline__ void merge_statistics(const NormStatistics& task,
   store_statistics(task, merge.channel, first + offset / count, fmaxf(variance, 0.0F));
 }
 
+// Of 32 channels, a warp every kMergeWarps-th part. Chan's merge around the first part's mean.
+constexpr int kMergeWarps = 16;
+
+__global__ void __launch_bounds__(kMergeWarps * 32)
+    merge_kernel(const __grid_constant__ NormStatistics task,
+                 const __grid_constant__ PartMoments moments) {
+  __shared__ float sums[3][kMergeWarps][32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int channel = static_cast<int>(blockIdx.x) * 32 + lane;
+  const bool active = channel < moments.channels;
+  const auto plane = [&](int part, int index) {
+    return moments
+        .data[(static_cast<std::int64_t>(part) * kMomentPlanes + index) * moments.channels +
+              channel];
+  };
+  float rows = 0.0F, offset = 0.0F, squares = 0.0F;
+  const float first = active ? plane(0, 1) : 0.0F;
+  if (active) {
+#pragma unroll 8
+    for (int part = warp; part < moments.parts; part += kMergeWarps) {
+      const float count = plane(part, 0), distance = plane(part, 1) - first;
+      rows += count;
+      offset += count * distance;
+      squares += count * distance * distance + plane(part, 2);
+    }
+  }
+  sums[0][warp][lane] = rows, sums[1][warp][lane] = offset, sums[2][warp][lane] = squares;
+  __syncthreads();
+  if (warp != 0 || !active) return;
+  for (int i = 1; i < kMergeWarps; ++i) {
+    rows += sums[0][i][lane], offset += sums[1][i][lane], squares += sums[2][i][lane];
+  }
+  const float variance = (squares - offset * (offset / rows)) / rows;
+  store_statistics(task, channel, first + offset / rows, fmaxf(variance, 0.0F));
+}
+
 // The tiles come from the last to the first: what wrote src left its end in the cache.
 template <typename T, int kPack>
 __global__ void __launch_bounds__(kSumThreads)
@@ -267,6 +303,11 @@ void launch_statistics(const NormStatistics& task, Stream stream) {
     }
   });
   check_launch("bn_statistics");
+}
+
+void launch_merge_moments(const NormStatistics& task, const PartMoments& moments, Stream stream) {
+  merge_kernel<<<(moments.channels + 31) / 32, kMergeWarps * 32, 0, stream>>>(task, moments);
+  check_launch("bn_statistics of parts");
 }
 
 void launch_running_updates(const RunningUpdate* updates, int count, const StepState* state,

@@ -23,6 +23,20 @@ struct NormStatistics {
 [[nodiscard]] SumScratch statistics_scratch(DType dtype, std::int64_t rows, std::int64_t channels);
 void launch_statistics(const NormStatistics& task, Stream stream);
 
+// The same of parts of the rows, whose moments a kernel left behind: for each part the numbers of
+// rows of its channels, then their means, then their summed squared distances from these. A part
+// may have no rows.
+struct PartMoments {
+  const float* data = nullptr;
+  int parts = 0, channels = 0;
+};
+inline constexpr int kMomentPlanes = 3;
+[[nodiscard]] inline std::size_t moments_bytes(int parts, std::int64_t channels) {
+  return sizeof(float) * kMomentPlanes * static_cast<std::size_t>(parts * channels);
+}
+// Needs no src and no scratch memory.
+void launch_merge_moments(const NormStatistics& task, const PartMoments& moments, Stream stream);
+
 // The update of one layer's running statistics.
 struct RunningUpdate {
   const float *running_mean = nullptr, *running_variance = nullptr;
