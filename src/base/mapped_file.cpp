@@ -15,8 +15,9 @@ namespace {
 
 class Descriptor {
  public:
+  // Without O_NONBLOCK a pipe would let us wait for a writer.
   explicit Descriptor(const std::filesystem::path& path)
-      : number_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      : number_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (number_ < 0) bad_input("{}: cannot be opened: {}", path.string(), std::strerror(errno));
   }
   ~Descriptor() { close(number_); }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "onnx/names.h"
 #include "ops/adaptive_pool.h"
 
 namespace ridgeline::onnx {
@@ -88,12 +89,21 @@ class Exporter {
   void emit(const Node& node, std::string type, std::vector<std::string> inputs, std::string output,
             std::vector<Attribute> attributes = {}) {
     OpNode made;
-    made.name = node.layer;
+    made.name = node_name(node.layer);
     made.type = std::move(type);
     made.inputs = std::move(inputs);
     made.outputs = {std::move(output)};
     made.attributes = std::move(attributes);
     model_.nodes.push_back(std::move(made));
+  }
+
+  // Some runtimes refuse two nodes of one name: a layer's further ones get a number.
+  std::string node_name(const std::string& layer) {
+    std::string made = layer;
+    for (int number = 2; !node_names_.insert(made).second; ++number) {
+      made = fmt::format("{}{}{}", layer, kNodeNumber, number);
+    }
+    return made;
   }
 
   // A value between ops of ONNX that is none of ours.
@@ -177,7 +187,7 @@ class Exporter {
   const Graph& graph_;
   Model model_;
   std::map<ValueId, std::string> names_;
-  std::set<std::string> written_;
+  std::set<std::string> written_, node_names_;
   std::vector<NodeId> joined_;  // bias nodes that are a part of the op before
   int betweens_ = 0, constants_ = 0;
 };
@@ -455,7 +465,9 @@ void Exporter::add(NodeId id) {
       const auto& dropout = std::get<DropoutAttributes>(node.attributes);
       emit(node, "Dropout", {name(node.inputs[0]), exact_number(dropout.probability)},
            name(node.outputs[0]));
-      if (dropout.per_sample) model_.nodes.back().name += fmt::format("/{}", kStochasticDepth);
+      if (dropout.per_sample) {
+        model_.nodes.back().name = fmt::format("{}/{}", node.layer, kStochasticDepth);
+      }
       return;
     }
     default:

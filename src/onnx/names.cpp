@@ -59,6 +59,14 @@ bool is_function(std::string_view type) {
   return std::find(kFunctions.begin(), kFunctions.end(), type) != kFunctions.end();
 }
 
+// Without what tells our exporter's nodes of one layer apart.
+std::string_view without_number(std::string_view name) {
+  const std::size_t mark = name.rfind(kNodeNumber);
+  if (mark == std::string_view::npos || mark + 1 == name.size()) return name;
+  const bool number = name.find_first_not_of("0123456789", mark + 1) == std::string_view::npos;
+  return number ? name.substr(0, mark) : name;
+}
+
 std::string lower(std::string_view text) {
   std::string made(text);
   for (char& c : made) {
@@ -90,7 +98,7 @@ std::string layer_of_node(const OpNode& node) {
   const std::string module = module_of_node(node);
   if (!module.empty()) return is_function(node.type) ? module + "." + lower(node.type) : module;
   if (node.name.starts_with('/')) return lower(node.type);  // of the network itself
-  std::string name = plain(node.name);
+  std::string name = plain(without_number(node.name));
   if (name.empty() && !node.outputs.empty()) name = plain(node.outputs[0]);
   return name.empty() ? lower(node.type) : name;
 }

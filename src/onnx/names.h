@@ -14,8 +14,11 @@ namespace ridgeline::onnx {
 // "features.0" of the parameter "features.0.weight"; empty where the name tells no layer.
 [[nodiscard]] std::string layer_of_parameter(std::string_view parameter);
 
+// Stands before the number of a layer's second node and of further ones: "block.act#2".
+inline constexpr char kNodeNumber = '#';
+
 // The path of a node's module: of PyTorch 2's metadata, else of a name like
-// "/layer1/layer1.0/conv1/Conv", else the name itself.
+// "/layer1/layer1.0/conv1/Conv", else the name itself without its number.
 [[nodiscard]] std::string layer_of_node(const OpNode& node);
 
 // The path of the module that a node belongs to; empty: not known.

@@ -148,8 +148,10 @@ class FileNetwork final : public NetworkSource {
                                  ? std::string()
                                  : fmt::format("; and {} more, see 'ridgeline describe {}'",
                                                refusals_.size() - 1, path_);
-    bad_input("{}: node '{}' ({}, opset {}): {}{}. Supported are {}", path_, first.node, first.op,
-              first.opset, first.reason, more, joined(supported_ops(), ", "));
+    const std::vector<std::string_view> supported = supported_ops();
+    const bool known = std::find(supported.begin(), supported.end(), first.op) != supported.end();
+    bad_input("{}: node '{}' ({}, opset {}): {}{}{}", path_, first.node, first.op, first.opset,
+              first.reason, more, known ? "" : ". Supported are " + joined(supported, ", "));
   }
 
   [[nodiscard]] ModelConfig config(std::shared_ptr<const NetworkSource> self) const {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "onnx/network.h"
@@ -109,6 +110,10 @@ void expect_round_trip(const ModelConfig& config, const OnnxFolder& folder) {
   const StateDict weights = perturbed(config);
   const std::filesystem::path path = folder / "n.onnx";
   write_onnx({.model = config, .weights = &weights}, path);
+  std::set<std::string> names;
+  for (const onnx::OpNode& node : onnx::read_model(path).nodes) {
+    EXPECT_TRUE(names.insert(node.name).second) << "two nodes named " << node.name;
+  }
   ModelConfig again = onnx::named_config(path);
   EXPECT_EQ(again.classes, config.classes);
   EXPECT_EQ(again.height, config.height);
