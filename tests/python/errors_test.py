@@ -103,7 +103,8 @@ class Requests(unittest.TestCase):
         self.refuses("unknown key 'bath'; did you mean 'batch'", lambda: rl.model("mlp").describe(bath=1))
         self.refuses("threads: \"two\" is not a whole number", lambda: rl.model("mlp").describe(threads="two"))
         self.refuses("must be at least 1|must be between 1", lambda: rl.model("mlp").session(batch=0))
-        self.refuses("native does not compute in fp64", lambda: rl.model("mlp").session(precision="fp64", backend="native"))
+        self.refuses("native does not compute in fp64",
+                     lambda: rl.model("mlp").session(precision="fp64", backend="native"))
         self.refuses("--precision", lambda: rl.model("mlp").session(precision="fp128"))
         self.refuses("lr|finite", lambda: rl.model("mlp").session(lr=float("nan")))
         self.refuses("no value for an option", lambda: rl.model("mlp").describe(batch=object()))

@@ -6,9 +6,9 @@ Judged as tests/parity/zoo_parity_test.py judges the zoo:
        parameter's gradient of one training step within 1e-8.
   f32  what the backend native errs against float64 in the gradients of a step, beside what PyTorch in float32 errs: at
        most three times as much. Outputs within 1e-4.
-Errors are norms, |x - exact| / |exact|, a gradient's relative to at least 1e-6 of the norm of all gradients, because some
-are zero in truth. Gradients are judged by the worst parameter: which one it is, and whether rounding tips a ReLU over, is
-chance. So PyTorch's own error is the largest of its two layouts on three batches, and ours the first batch's."""
+Errors are norms, |x - exact| / |exact|, a gradient's relative to at least 1e-6 of the norm of all gradients, because
+some are zero in truth. Gradients are judged by the worst parameter: which one it is, and whether rounding tips a ReLU
+over, is chance. So PyTorch's own error is the largest of its two layouts on three batches, and ours the first batch's."""
 
 import copy
 import sys
