@@ -146,9 +146,9 @@ class Handles(unittest.TestCase):
                 body()
 
     def test_a_session_that_is_closed_while_another_thread_computes(self):
-        pixels, labels = images(16, (3, 32, 32))
-        for _ in range(5):
-            session, texts = rl.model("resnet18", image=32, classes=10).session(batch=16), []
+        pixels, labels = images(64)
+        for _ in range(3):
+            session, texts = rl.model("mnist_cnn").session(batch=64), []
 
             def steps():
                 try:
