@@ -38,7 +38,8 @@ def texts_for(libraries, has_cuda):
             sys.exit(f"{path} is missing")
         texts[f"{package}.txt"] = path.read_bytes()
     # Debian's texts refer to these.
-    for name in {name for text in texts.values() for name in re.findall(rb"common-licenses/([A-Za-z0-9.-]*[A-Za-z0-9])", text)}:
+    pattern = rb"common-licenses/([A-Za-z0-9.-]*[A-Za-z0-9])"
+    for name in {name for text in texts.values() for name in re.findall(pattern, text)}:
         path = pathlib.Path("/usr/share/common-licenses") / name.decode()
         if path.exists():
             texts[f"common-licenses/{path.name}.txt"] = path.read_bytes()

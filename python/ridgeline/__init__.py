@@ -21,5 +21,5 @@ from ._store import Store
 
 __version__ = version().split()[0]
 __all__ = ["Document", "Error", "Figure", "Network", "Session", "Store", "Table", "bench", "compare", "device",
-           "epoch_order", "exhibits", "from_torch", "model", "models", "onnx", "profile", "program", "report", "roofline",
-           "studies", "study", "train", "version"]
+           "epoch_order", "exhibits", "from_torch", "model", "models", "onnx", "profile", "program", "report",
+           "roofline", "studies", "study", "train", "version"]

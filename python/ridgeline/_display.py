@@ -25,16 +25,17 @@ def _cell(value: Any) -> str:
 class Document(Dict[str, Any]):
     """What a call found, with the keys that the command's ``--json`` has.
 
-    In a notebook it shows its main list as a table; ``frame()`` gives that list as a data frame.
+    In a notebook it shows its main list as a table, of wide ones the columns in ``shown``; ``frame()`` gives all of
+    that list as a data frame.
 
     >>> document = rl.Document({"epochs": [{"epoch": 1, "loss": 0.5}]}, main="epochs")
     >>> "<td>0.5</td>" in document._repr_html_()
     True
     """
 
-    def __init__(self, contents: Mapping[str, Any], main: Optional[str] = None):
+    def __init__(self, contents: Mapping[str, Any], main: Optional[str] = None, shown: Sequence[str] = ()):
         super().__init__(contents)
-        self._main = main
+        self._main, self._shown = main, shown
 
     @property
     def rows(self) -> List[Dict[str, Any]]:
@@ -51,6 +52,8 @@ class Document(Dict[str, Any]):
         rows = self.rows
         names = [name for name in dict.fromkeys(key for row in rows for key in row)
                  if any(not isinstance(row.get(name), (list, dict)) for row in rows)]
+        if self._shown:
+            names = [name for name in self._shown if name in names]
         return html_table(self._main or "", names, [[row.get(name) for name in names] for row in rows])
 
 

@@ -42,6 +42,10 @@ def _request(net: Union[Model, Sequence[Model]]) -> dict:
     return {**named[0], "model": models[0] if len(models) == 1 else models}
 
 
+_BENCH_COLUMNS = ("model", "image", "batch", "precision", "backend", "device", "median_ms", "ci_low_ms", "ci_high_ms",
+                  "samples_per_second", "peak_memory_bytes")
+
+
 def bench(net: Union[Model, Sequence[Model]], batch: Union[int, str, Sequence[Any]] = 64,
           backend: Union[str, Sequence[str], None] = None, *, store: StoreLike = None,
           progress: Optional[bool] = None, **options: Any) -> Document:
@@ -57,7 +61,8 @@ def bench(net: Union[Model, Sequence[Model]], batch: Union[int, str, Sequence[An
     """
     request = {**_request(net), "batch": batch, "backend": backend, "store": store_path(store), **options}
     with listening(progress) as listener:
-        return Document(json.loads(call("rl_bench", request_text(request), ctypes.byref(listener))), main="results")
+        return Document(json.loads(call("rl_bench", request_text(request), ctypes.byref(listener))), main="results",
+                        shown=_BENCH_COLUMNS)
 
 
 def profile(net: Model, batch: int = 64, backend: Optional[str] = None, *, by: str = "op", store: StoreLike = None,

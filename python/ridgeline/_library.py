@@ -203,6 +203,13 @@ class _Bar:
         self._bar.set_description(what, refresh=False)
         self._bar.update(done - self._bar.n)
 
+    def tell(self, line: str) -> None:
+        """A line that leaves the bar whole."""
+        if self._bar is None:
+            print(line, file=sys.stderr)
+        else:
+            self._bar.write(line, file=sys.stderr)
+
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
@@ -227,7 +234,7 @@ def listening(progress: Optional[bool] = None, on_epoch: Optional[Callable[[dict
 
         @guarded
         def note(_: Any, line: bytes) -> None:
-            print(line.decode(errors="replace"), file=sys.stderr)
+            bar.tell(line.decode(errors="replace"))
 
         @guarded
         def show(_: Any, done: int, total: int, what: bytes) -> None:

@@ -51,8 +51,8 @@ class Session:
     """A network with its memory and its plans: training steps, logits, weights.
 
     ``input="pixels"`` takes uint8 images, which are divided by 255 and normalised as ``normalize`` says;
-    ``input="tensor"`` takes float32 images as they are; with ``precision="fp64"``, which the backend "reference" computes,
-    images, logits and weights are float64. Other options are those of ``ridgeline train``: backend, device,
+    ``input="tensor"`` takes float32 images as they are; with ``precision="fp64"``, which the backend "reference"
+    computes, images, logits and weights are float64. Other options are those of ``ridgeline train``: backend, device,
     precision, optimizer, lr, momentum, weight_decay, seed, threads, freeze, weights (a file), ... With
     ``keep_gradients=True`` gradients can be read after a step.
 
@@ -127,8 +127,8 @@ class Session:
     def weights(self, copy: bool = True) -> Dict[str, np.ndarray]:
         """Parameters and running statistics by PyTorch's names, as they are now.
 
-        With ``copy=False`` the arrays lie over the session's own memory: steps change them, and what is written there is
-        what the next step finds. ``torch.from_dlpack`` makes tensors of them. They live on when the session is closed.
+        With ``copy=False`` the arrays lie over the session's own memory: steps change them, and what is written there
+        is what the next step finds. ``torch.from_dlpack`` makes tensors of them. They live on when the session is closed.
         On a GPU there are only copies.
 
         >>> with rl.model("mlp").session(batch=2) as session:

@@ -27,7 +27,9 @@ def to_frame(columns: Mapping[str, Any], kind: Optional[str] = None) -> Any:
         if name == "dict":
             break
         try:
-            return importlib.import_module(name).DataFrame(dict(columns))
+            frames = importlib.import_module(name)
+            # What is not known is null in polars; pandas has NaN for it.
+            return frames.DataFrame(dict(columns), **({"nan_to_null": True} if name == "polars" else {}))
         except ImportError:
             if kind is not None:
                 raise Error(f"{kind} is not installed") from None

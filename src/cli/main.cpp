@@ -1,6 +1,8 @@
 // The program: finds the command, runs it, and turns what went wrong into a message and an exit
 // code: 0 done, 1 a failed run, 2 bad use or bad input, 128 + n ended by signal n.
 
+#include "cli/main.h"
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -127,4 +129,4 @@ int run_and_tell(int argc, char** argv) {
 }  // namespace
 }  // namespace ridgeline::cli
 
-int main(int argc, char** argv) { return ridgeline::cli::run_and_tell(argc, argv); }
+int rl_main(int argc, char** argv) { return ridgeline::cli::run_and_tell(argc, argv); }

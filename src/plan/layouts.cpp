@@ -164,9 +164,11 @@ class Settling {
       if (value.users.empty() && !graph_.is_output(id)) return kNoForm;
       return add_form(id, layout);
     }
-    // State is kept plain, but for gradients where the optimizers take them as they are.
+    // State is kept plain, but for gradients that nobody reads, where the optimizers take them as
+    // they are.
     const bool same = same_bytes(value.spec, layout, Layout::plain());
-    if (value.role == Role::gradient && backend.gradients_in_any_layout && !same) {
+    if (value.role == Role::gradient && backend.gradients_in_any_layout && !same &&
+        !graph_.is_output(id)) {
       return add_form(id, layout);
     }
     const FormId kept = add_form(id, Layout::plain());

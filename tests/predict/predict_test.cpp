@@ -196,6 +196,27 @@ TEST(PredictPlan, AbsentGpusGetPlansOfTheSameWork) {
   }
 }
 
+// The dry plan has the layouts of the cuda backend, whose optimizers take gradients in any.
+TEST(PlanLayouts, KeptGradientsLieInStateAsTheyAreRead) {
+  StepSpec spec = spec_of("resnet18", 2, Precision::fp32);
+  const auto in_plain_state = [](const Plan& plan) {
+    std::int64_t gradients = 0, plain = 0;
+    for (ValueId id = 0; id < std::ssize(plan.graph->values()); ++id) {
+      const Value& value = plan.graph->values()[static_cast<std::size_t>(id)];
+      if (value.role != Role::gradient || !value.name.ends_with("t.grad")) continue;
+      const FormId form = plan.form_of(id);
+      if (form == kNoForm) continue;
+      ++gradients;
+      plain += plan.form(form).layout == Layout::plain() && plan.in_state(plan.root(form).form);
+    }
+    EXPECT_EQ(gradients, 41);  // of 20 convolutions, 20 batch norms and the linear layer
+    return plain;
+  };
+  EXPECT_LT(in_plain_state(dry_gpu_plan(spec, false)), 41);
+  spec.keep_gradients = true;
+  EXPECT_EQ(in_plain_state(dry_gpu_plan(spec, false)), 41);
+}
+
 TEST(PredictPlan, NarrowNumbersMoveAboutHalfTheBytesOnTensorUnits) {
   const Work wide{spec_of("resnet50", 8, Precision::fp32), false};
   for (const Precision precision : {Precision::bf16, Precision::fp16}) {

@@ -176,6 +176,32 @@ class Calls(unittest.TestCase):
             self.assertIn("<svg", shown._repr_html_())
             self.assertIn("<table>", found._repr_html_())
 
+    def test_frames_of_pandas_and_polars_hold_the_same(self):
+        with temporary() as folder:
+            path = pathlib.Path(folder) / "x.db"
+            rl.bench("mlp", batch=[8, 16], store=path, warmup=1, iterations=3, telemetry=0)
+            tried = 0
+            for kind in ("pandas", "polars"):
+                try:
+                    __import__(kind)
+                except ImportError:
+                    continue
+                tried += 1
+                for table in ("runs", "samples", "epochs", "findings"):
+                    columns = getattr(rl.Store(path, "dict"), table)()
+                    frame = getattr(rl.Store(path, kind), table)()
+                    self.assertEqual(type(frame).__name__, "DataFrame")
+                    self.assertEqual(list(frame.columns), list(columns))
+                    for name, values in columns.items():
+                        # Lists, in which what is not known differs: None, NaN.
+                        pairs = list(zip(list(frame[name]), list(values)))
+                        self.assertEqual(len(pairs), len(values))
+                        for found, wanted in pairs:
+                            self.assertTrue(found == wanted or (wanted != wanted and (found is None or found != found)),
+                                            f"{kind} {table}.{name}: {found!r} is not {wanted!r}")
+        if not tried:
+            self.skipTest("neither pandas nor polars is installed")
+
     def test_profile_adds_up(self):
         found = rl.profile("mlp", batch=8, steps=2, no_roof=True, telemetry=0, threads=1)
         self.assertAlmostEqual(sum(row["ms"] for row in found.rows), found["step_ms"], delta=0.02 * found["step_ms"])

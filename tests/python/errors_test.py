@@ -103,7 +103,8 @@ class Requests(unittest.TestCase):
         self.refuses("unknown key 'bath'; did you mean 'batch'", lambda: rl.model("mlp").describe(bath=1))
         self.refuses("threads: \"two\" is not a whole number", lambda: rl.model("mlp").describe(threads="two"))
         self.refuses("must be at least 1|must be between 1", lambda: rl.model("mlp").session(batch=0))
-        self.refuses("native does not compute in fp64", lambda: rl.model("mlp").session(precision="fp64", backend="native"))
+        self.refuses("native does not compute in fp64",
+                     lambda: rl.model("mlp").session(precision="fp64", backend="native"))
         self.refuses("--precision", lambda: rl.model("mlp").session(precision="fp128"))
         self.refuses("lr|finite", lambda: rl.model("mlp").session(lr=float("nan")))
         self.refuses("no value for an option", lambda: rl.model("mlp").describe(batch=object()))
@@ -145,9 +146,9 @@ class Handles(unittest.TestCase):
                 body()
 
     def test_a_session_that_is_closed_while_another_thread_computes(self):
-        pixels, labels = images(16, (3, 32, 32))
-        for _ in range(5):
-            session, texts = rl.model("resnet18", image=32, classes=10).session(batch=16), []
+        pixels, labels = images(64)
+        for _ in range(3):
+            session, texts = rl.model("mnist_cnn").session(batch=64), []
 
             def steps():
                 try:

@@ -6,9 +6,9 @@ Judged as tests/parity/zoo_parity_test.py judges the zoo:
        parameter's gradient of one training step within 1e-8.
   f32  what the backend native errs against float64 in the gradients of a step, beside what PyTorch in float32 errs: at
        most three times as much. Outputs within 1e-4.
-Errors are norms, |x - exact| / |exact|, a gradient's relative to at least 1e-6 of the norm of all gradients, because some
-are zero in truth. Gradients are judged by the worst parameter: which one it is, and whether rounding tips a ReLU over, is
-chance. So PyTorch's own error is the largest of its two layouts on three batches, and ours the first batch's."""
+Errors are norms, |x - exact| / |exact|, a gradient's relative to at least 1e-6 of the norm of all gradients, because
+some are zero in truth. Gradients are judged by the worst parameter: which one it is, and whether rounding tips a ReLU
+over, is chance. So PyTorch's own error is the largest of its two layouts on three batches, and ours the first batch's."""
 
 import copy
 import sys
@@ -30,7 +30,7 @@ except ImportError:
 NAMES = {"alexnet": 224, "resnet18": 64, "resnet34": 64, "resnet50": 64, "resnext50_32x4d": 64, "squeezenet1_1": 64,
          "mobilenet_v2": 64, "mobilenet_v3_small": 64, "densenet121": 64, "shufflenet_v2_x1_0": 64, "mnasnet0_5": 64,
          "efficientnet_b0": 64}
-IN_CTEST = ["squeezenet1_1", "mobilenet_v3_small", "shufflenet_v2_x1_0"]
+IN_CTEST = ["mobilenet_v3_small", "shufflenet_v2_x1_0"]
 BATCH, BATCHES = 4, 3
 EXACT, OUTPUTS, TIMES = 1e-8, 1e-4, 3.0
 SMALLEST_GRADIENT = 1e-6  # of the norm of all gradients
@@ -41,6 +41,23 @@ def without_chance(module):
     for each in module.modules():
         if hasattr(each, "p") and isinstance(each.p, float):
             each.p = 0.0
+    return module
+
+
+class ExactHardsigmoid(torch.nn.Module):
+    """PyTorch's own takes 1/6 as float32 in its gradient, in float64 too: 3e-8 away."""
+
+    def forward(self, x):  # pylint: disable=missing-function-docstring
+        return (x + 3.0).clamp(0.0, 6.0) / 6.0
+
+
+def in_float64(module):
+    """A copy that computes in float64 throughout."""
+    module = copy.deepcopy(module).double()
+    for parent in list(module.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, torch.nn.Hardsigmoid):
+                setattr(parent, name, ExactHardsigmoid())
     return module
 
 
@@ -81,7 +98,7 @@ def judged(name, size):
         module = without_chance(getattr(torchvision.models, name)(num_classes=10))
     batches = [torch.randn(BATCH, 3, size, size) for _ in range(BATCHES)]
     y, x = torch.arange(BATCH), batches[0]
-    net, exact = rl.from_torch(module, x[:2], name=name), copy.deepcopy(module).double()
+    net, exact = rl.from_torch(module, x[:2], name=name), in_float64(module)
     outputs = copy.deepcopy(exact).eval()(x.double()).detach().numpy()
 
     truths = [torch_step(exact, each.double(), y) for each in batches]
