@@ -113,9 +113,9 @@ class OpenClDevice final : public Device {
   [[nodiscard]] std::byte* allocate(std::size_t bytes) override {
     const auto most = static_cast<std::size_t>(properties_.largest_allocation);
     if (bytes > most) {
-      fail("cannot allocate {:.1f} MiB on {} ({}): it gives at most {:.1f} MiB in one piece",
-           static_cast<double>(bytes) / kMiB, name(), description(),
-           static_cast<double>(most) / kMiB);
+      no_room("cannot allocate {:.1f} MiB on {} ({}): it gives at most {:.1f} MiB in one piece",
+              static_cast<double>(bytes) / kMiB, name(), description(),
+              static_cast<double>(most) / kMiB);
     }
     std::byte* memory = nullptr;
     try {

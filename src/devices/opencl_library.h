@@ -26,6 +26,7 @@ namespace ridgeline::opencl {
   X(clReleaseMemObject)                       \
   X(clEnqueueReadBuffer)                      \
   X(clEnqueueWriteBuffer)                     \
+  X(clEnqueueMigrateMemObjects)               \
   X(clEnqueueFillBuffer)                      \
   X(clEnqueueMapBuffer)                       \
   X(clEnqueueUnmapMemObject)                  \

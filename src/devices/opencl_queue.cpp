@@ -75,6 +75,15 @@ std::byte* Queue::allocate(std::size_t bytes) {
     munmap(address, reserved);
     fail("{}", text_of(error));
   }
+  // Drivers may wait with the memory until somebody wants it: here the caller can still be told.
+  error = library().clEnqueueMigrateMemObjects(
+      queue_, 1, &buffer, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr);
+  if (error == CL_SUCCESS) error = library().clFinish(queue_);
+  if (error != CL_SUCCESS) {
+    (void)library().clReleaseMemObject(buffer);
+    munmap(address, reserved);
+    fail("{}", text_of(error));
+  }
   auto* first = static_cast<std::byte*>(address);
   blocks_[first] = {buffer, reserved};
   return first;

@@ -183,7 +183,9 @@ void check_training_memory(Device& device, const StepSpec& spec,
     sized.batch = batch;
     std::int64_t bytes = batch * spec.model.channels * spec.model.height * spec.model.width;
     for (const PlanRequest& request : requests) {
-      StepRunner dry(device, without_search(request, device));
+      PlanRequest unmeasured = without_search(request, device);
+      unmeasured.measure = false;
+      StepRunner dry(device, unmeasured);
       (void)dry.add_training(sized);
       bytes += dry.bytes();
     }

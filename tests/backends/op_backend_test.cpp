@@ -69,6 +69,16 @@ std::string name_of_param(const Param& param) {
   return name;
 }
 
+// Oclgrind interprets every instruction (scripts/oclgrind).
+bool too_big_for_a_simulator(const Backend& backend, const OpCase& op_case) {
+  if (&backend != &opencl_backend) return false;
+  static const bool simulated = opencl_devices()[0].name.starts_with("Oclgrind");
+  constexpr std::int64_t kMost = 8192;
+  std::int64_t elements = 0;
+  for (const Value& value : op_case.graph.values()) elements += value.spec.shape.elements();
+  return simulated && elements > kMost;
+}
+
 // GoogleTest prints a parameter with every failure.
 void PrintTo(const Param& param, std::ostream* out) { *out << name_of_param(param); }
 
@@ -96,6 +106,7 @@ TEST_P(OpBackend, MatchesReference) {
   }
   const bool slow = kSanitized || backend == &reference_backend;
   if (slow && op_case->big) GTEST_SKIP() << "too big for the reference or a sanitizer";
+  if (too_big_for_a_simulator(*backend, *op_case)) GTEST_SKIP() << "too big for a simulator";
   const CheckResult result = check_case(*backend, *op_case, Effort::thorough);
   if (!result.refusal.empty()) GTEST_SKIP() << result.refusal;
   for (const std::string& failure : result.failures) ADD_FAILURE() << failure;

@@ -49,6 +49,18 @@ class Concat final : public Kernel {
   std::vector<std::size_t> inputs_;  // an input may come twice
 };
 
+// The same elements, in the same order, of another shape.
+class Reshape final : public Kernel {
+ public:
+  void run(const KernelArgs& args) const override {
+    const Tensor& dst = args.outputs[0];
+    if (dst.data == nullptr) return;
+    const std::int64_t count = dst.shape().elements();
+    copy_rows(args, {args.inputs[0].data, 1, count, count}, {dst.data, 1, count, count},
+              size_of(dst.spec.dtype));
+  }
+};
+
 // Both cut channels out of src, from `begin` on.
 class Split final : public Kernel {
  public:
@@ -202,6 +214,12 @@ std::unique_ptr<Kernel> make_concat(const Problem& problem, std::span<const Layo
   return with_layouts(std::make_unique<Concat>(std::move(inputs)), problem);
 }
 
+std::unique_ptr<Kernel> make_reshape(const Problem& problem, std::span<const Layout>) {
+  auto kernel = std::make_unique<Reshape>();
+  set_layouts(*kernel, problem, Layout::plain());
+  return kernel;
+}
+
 std::unique_ptr<Kernel> make_split(const Problem& problem, std::span<const Layout>) {
   const auto* slice = std::get_if<SliceAttributes>(&problem.node().attributes);
   return with_layouts(std::make_unique<Split>(slice == nullptr ? 0 : slice->begin), problem);
@@ -233,6 +251,7 @@ std::unique_ptr<Kernel> make_normalize(const Problem& problem, std::span<const L
 
 constexpr KernelRow kRows[] = {
     {"concat", match_one<OpKind::concat>, check_channels, make_concat},
+    {"reshape", match_one<OpKind::reshape>, check_elements, make_reshape},
     {"slice", match_one<OpKind::slice>, check_channels, make_split},
     {"split", match_one<OpKind::split>, check_channels, make_split},
     {"shuffle", match_one<OpKind::shuffle>, check_channels, make_shuffle},

@@ -32,15 +32,27 @@ struct Batch {
   std::size_t count = 0;
 };
 
-Launch launch_of(const KernelArgs& args, const char* kernel) {
-  return {args, {"kernels/optimizer.cl", kernel}};
+constexpr const char* kFile = "kernels/optimizer.cl";
+
+const Properties& properties_of(const KernelArgs& args) {
+  return queue_of(args).context().properties();
 }
 
-void run_batch(Launch& launch, const Batch& batch) {
+Launch launch_of(const KernelArgs& args, const char* kernel) {
+  return {args, {kFile, kernel, properties_of(args).cpu ? "-DLANES=16" : "-DLANES=1"}};
+}
+
+// A few work-items for each core of a CPU, which go through stretches; else neighbours read
+// neighbouring elements.
+void run_batch(const KernelArgs& args, Launch& launch, const Batch& batch) {
   const auto& elements = batch.updates.elements;
   const std::int64_t largest = *std::max_element(elements.begin(), elements.end());
-  launch.run({std::min<std::int64_t>(largest, 16384), static_cast<std::int64_t>(batch.count)},
-             {64, 1});
+  const auto count = static_cast<std::int64_t>(batch.count);
+  if (properties_of(args).cpu) {
+    launch.run({std::int64_t{4} * properties_of(args).compute_units, count}, {1, 1});
+  } else {
+    launch.run({std::min<std::int64_t>(largest, 16384), count}, {64, 1});
+  }
 }
 
 void launch_batch(const KernelArgs& args, const Batch& batch, const SgdAttributes& a) {
@@ -53,7 +65,7 @@ void launch_batch(const KernelArgs& args, const Batch& batch, const SgdAttribute
       .value(static_cast<float>(a.momentum))
       .value(static_cast<float>(a.weight_decay))
       .value(std::int32_t{a.nesterov});
-  run_batch(launch, batch);
+  run_batch(args, launch, batch);
 }
 
 void launch_batch(const KernelArgs& args, const Batch& batch, const AdamAttributes& a) {
@@ -73,7 +85,7 @@ void launch_batch(const KernelArgs& args, const Batch& batch, const AdamAttribut
       .value(static_cast<float>(a.epsilon))
       .value(static_cast<float>(a.weight_decay))
       .value(std::int32_t{a.decoupled});
-  run_batch(launch, batch);
+  run_batch(args, launch, batch);
 }
 
 template <typename OptimizerAttributes>
@@ -144,14 +156,14 @@ class OverflowGuard final : public Kernel {
   void run(const KernelArgs& args) const override {
     std::int64_t flags = 0;
     for (const Tensor& input : args.inputs) {
-      Launch(args, {"kernels/optimizer.cl", "find_overflow"})
+      Launch(args, {kFile, "find_overflow", "-DLANES=1"})
           .buffer(input.data)
           .buffer(args.workspace + flags * 4)
           .value(input.shape().elements())
           .run({kFlags}, {64});
       flags += kFlags;
     }
-    Launch(args, {"kernels/optimizer.cl", "note_overflow"})
+    Launch(args, {kFile, "note_overflow", "-DLANES=1"})
         .buffer(args.workspace)
         .buffer(args.state)
         .value(flags)

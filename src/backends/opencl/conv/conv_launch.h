@@ -11,9 +11,22 @@ namespace ridgeline::opencl::conv {
 inline constexpr std::int64_t kTileSide = 16;
 
 // Work-groups of kernels whose work-items are alone. A CPU runs the items of a group one after the
-// other: large ones bring nothing there, and single ones spread best over its cores.
-[[nodiscard]] inline Size line_group(Queue& queue) {
-  return {queue.context().properties().cpu ? 1 : 32};
+// other: single ones spread best over its cores, but to begin a group takes time, so that of many
+// items some share one. (A driver may compile a kernel anew for each size.)
+[[nodiscard]] inline std::int64_t group_size(Queue& queue, std::int64_t items) {
+  constexpr std::int64_t kShared = 16, kGroupsPerUnit = 16;
+  const Properties& properties = queue.context().properties();
+  if (!properties.cpu) return 32;
+  return items >= kShared * kGroupsPerUnit * properties.compute_units ? kShared : 1;
+}
+// Along x, for so many items along it.
+[[nodiscard]] inline Size line_group(Queue& queue, std::int64_t items) {
+  return {group_size(queue, items)};
+}
+// Of blocks of channels along x and pixels along y.
+[[nodiscard]] inline Size pixel_group(Queue& queue, std::int64_t pixels) {
+  if (!queue.context().properties().cpu) return {32};
+  return {1, group_size(queue, pixels)};
 }
 
 [[nodiscard]] inline std::int64_t pixels_of(const Gather& gather) {

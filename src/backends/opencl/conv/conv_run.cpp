@@ -21,7 +21,7 @@ Rows run_patches(const Patches& patches, const Rows& src, std::byte* workspace, 
       .buffer(rows.data)
       .value(patches.pitch)
       .value(gather)
-      .run({rows.rows}, line_group(queue));
+      .run({rows.rows}, line_group(queue, rows.rows));
   return rows;
 }
 
@@ -38,7 +38,8 @@ void run_gather(const GatherPlan& plan, const Rows& src, const void* weights, co
         .buffer(workspace + plan.weights_at)
         .buffer(zeros)
         .value(pack)
-        .run({pack.joined * pack.depth, pack.panels, pack.groups}, line_group(queue));
+        .run({pack.joined * pack.depth, pack.panels, pack.groups},
+             line_group(queue, pack.joined * pack.depth));
     weights = workspace + plan.weights_at;
   }
   const Tile& tile = plan.tile;
@@ -55,7 +56,7 @@ void run_gather(const GatherPlan& plan, const Rows& src, const void* weights, co
       launch.run({blocks * kTileSide, plan.pack.panels * kTileSide, gather.groups},
                  {kTileSide, kTileSide});
     } else {
-      launch.run({blocks, plan.pack.panels, gather.groups}, line_group(queue));
+      launch.run({blocks, plan.pack.panels, gather.groups}, line_group(queue, blocks));
     }
   }
 }
@@ -76,7 +77,7 @@ void run_weights(const WeightsPlan& plan, const Rows& src, const Rows& diff_dst,
   if (tile.local) {
     launch.run({across * kTileSide, down * kTileSide, deep}, {kTileSide, kTileSide});
   } else {
-    launch.run({across, down, deep}, line_group(queue));
+    launch.run({across, down, deep}, line_group(queue, across));
   }
   const Sum& sum = plan.sum;
   Launch(queue, {kSumFile, "conv_weights_sum"})
@@ -84,7 +85,7 @@ void run_weights(const WeightsPlan& plan, const Rows& src, const Rows& diff_dst,
       .buffer(diff_weights)
       .value(sum)
       .run({divide_up(sum.src_channels, 16), sum.joined * sum.dst_channels, sum.groups},
-           line_group(queue));
+           line_group(queue, divide_up(sum.src_channels, 16)));
 }
 
 }  // namespace ridgeline::opencl::conv

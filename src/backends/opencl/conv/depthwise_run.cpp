@@ -21,7 +21,7 @@ const std::byte* turn(const void* weights, std::int32_t channels, std::int32_t t
       .buffer(workspace)
       .value(channels)
       .value(taps)
-      .run({channels}, line_group(queue));
+      .run({channels}, line_group(queue, channels));
   return workspace;
 }
 
@@ -81,7 +81,7 @@ void run_depthwise(const DepthwisePlan& plan, const Rows& src, const void* weigh
       .buffer(epilogue.bias)
       .value(plan.multiplier)
       .value(gather)
-      .run({blocks_of(gather.width), pixels_of(gather)}, line_group(queue));
+      .run({blocks_of(gather.width), pixels_of(gather)}, pixel_group(queue, pixels_of(gather)));
 }
 
 void run_depthwise_data(const DepthwisePlan& plan, const Rows& diff_dst, const void* weights,
@@ -99,7 +99,7 @@ void run_depthwise_data(const DepthwisePlan& plan, const Rows& diff_dst, const v
         .buffer(diff_src.data)
         .value(plan.multiplier)
         .value(gather)
-        .run({blocks_of(gather.width), pixels_of(gather)}, line_group(queue));
+        .run({blocks_of(gather.width), pixels_of(gather)}, pixel_group(queue, pixels_of(gather)));
   }
 }
 
@@ -115,14 +115,15 @@ void run_depthwise_weights(const DepthwisePlan& plan, const Rows& src, const Row
       .buffer(workspace)
       .value(plan.multiplier)
       .value(weights)
-      .run({blocks_of(weights.dst_channels), taps, weights.parts}, line_group(queue));
+      .run({blocks_of(weights.dst_channels), taps, weights.parts},
+           line_group(queue, blocks_of(weights.dst_channels)));
   Launch(queue, {kDepthwiseFile, "depthwise_sum"})
       .buffer(workspace)
       .buffer(diff_weights)
       .value(weights.dst_channels)
       .value(taps)
       .value(weights.parts)
-      .run({weights.dst_channels, taps}, line_group(queue));
+      .run({weights.dst_channels, taps}, line_group(queue, weights.dst_channels));
 }
 
 }  // namespace ridgeline::opencl::conv

@@ -52,6 +52,24 @@ inline Pixel pixel_at(const Gather* g, int index) {
   return pixel;
 }
 
+// The pixel behind one, without the divisions.
+inline Pixel next_pixel(const Gather* g, Pixel pixel) {
+  if (g->images_inner) {
+    if (++pixel.image < g->images) return pixel;
+    pixel.image = 0;
+    if (++pixel.column < g->columns.count) return pixel;
+    pixel.column = 0;
+    ++pixel.row;
+    return pixel;
+  }
+  if (++pixel.column < g->columns.count) return pixel;
+  pixel.column = 0;
+  if (++pixel.row < g->rows.count) return pixel;
+  pixel.row = 0;
+  ++pixel.image;
+  return pixel;
+}
+
 inline int dst_place(const Gather* g, Pixel pixel) {
   const int row = g->rows.first + pixel.row * g->rows.dst_step;
   const int column = g->columns.first + pixel.column * g->columns.dst_step;

@@ -36,7 +36,7 @@ __kernel void depthwise(BUFFER(src), BUFFER(turned), BUFFER(dst), BUFFER(bias),
   POINTER(float, dst);
   POINTER(const float, bias);
   const int channel = get_global_id(0) * 16;
-  if (channel >= g.width) return;
+  if (channel >= g.width || get_global_id(1) >= g.images * g.rows.count * g.columns.count) return;
   const Pixel pixel = pixel_at(&g, get_global_id(1));
   const int top = g.rows.origin + pixel.row * g.rows.src_step;
   const int left = g.columns.origin + pixel.column * g.columns.src_step;
@@ -69,7 +69,7 @@ __kernel void depthwise_data(BUFFER(src), BUFFER(turned), BUFFER(dst), const int
   POINTER(const float, turned);
   POINTER(float, dst);
   const int channel = get_global_id(0) * 16;
-  if (channel >= g.width) return;
+  if (channel >= g.width || get_global_id(1) >= g.images * g.rows.count * g.columns.count) return;
   const Pixel pixel = pixel_at(&g, get_global_id(1));
   const int top = g.rows.origin + pixel.row * g.rows.src_step;
   const int left = g.columns.origin + pixel.column * g.columns.src_step;

@@ -39,11 +39,13 @@ __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFE
   src += group * g.depth;
   weights += (ulong)group * g.weights_group + (ulong)panel * g.weights_panel;
 
-  int image[BLOCK_ROWS], row[BLOCK_ROWS], column[BLOCK_ROWS];
+  int image[BLOCK_ROWS], row[BLOCK_ROWS], column[BLOCK_ROWS], place[BLOCK_ROWS];
+  Pixel pixel = pixel_at(&g, first_pixel);
 #pragma unroll
   for (int i = 0; i < BLOCK_ROWS; ++i) {
     // Behind the last pixel that one is computed again, and not stored.
-    const Pixel pixel = pixel_at(&g, min(first_pixel + i, pixels - 1));
+    if (i > 0 && first_pixel + i < pixels) pixel = next_pixel(&g, pixel);
+    place[i] = dst_place(&g, pixel);
     image[i] = pixel.image * g.rows.src;
     row[i] = g.rows.origin + pixel.row * g.rows.src_step;
     column[i] = g.columns.origin + pixel.column * g.columns.src_step;
@@ -92,7 +94,6 @@ __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFE
 #pragma unroll
   for (int i = 0; i < BLOCK_ROWS; ++i) {
     if (first_pixel + i >= pixels) break;
-    const Pixel pixel = pixel_at(&g, first_pixel + i);
-    store_pixel(&g, dst + dst_place(&g, pixel), sums[i], bias, panel * WIDTH);
+    store_pixel(&g, dst + place[i], sums[i], bias, panel * WIDTH);
   }
 }

@@ -1,6 +1,7 @@
-// Updates of several parameters in one launch: y counts parameters, x elements. The buffers are the
-// same for all; the offsets, in bytes, are each parameter's own.
+// Updates of several parameters in one launch: y counts parameters, x shares their elements. The
+// buffers are the same for all; the offsets, in bytes, are each parameter's own.
 #include "kernels/prelude.cl"
+#include "kernels/lanes.cl"
 #include "kernels/state.cl"
 
 #define MOST 12
@@ -19,25 +20,69 @@ int gradient_at(const Updates *updates, int t, int i) {
   return (filter * pixels + rest % pixels) * channels + rest / pixels;
 }
 
+// A work-item's blocks of LANES elements, of which the last may be a part: with several lanes a
+// stretch of them, with one every get_global_size(0)-th.
+#if LANES == 1
+#define ITS_BLOCKS(i, elements) \
+  for (int i = get_global_id(0); i < (elements); i += get_global_size(0))
+#else
+inline int first_element(int id, int elements) {
+  const int blocks = (elements + LANES - 1) / LANES, items = get_global_size(0);
+  return min((blocks + items - 1) / items * id * LANES, elements);
+}
+#define ITS_BLOCKS(i, elements)                                                          \
+  for (int i = first_element(get_global_id(0), elements),                                \
+           end = first_element(get_global_id(0) + 1, elements);                          \
+       i < end; i += LANES)
+#endif
+
+inline FLOATS load_block(__global const float *from, int i, int elements) {
+  if (i + LANES <= elements) return LOAD(from + i);
+  float lanes[LANES];
+  for (int k = 0; k < LANES; ++k) lanes[k] = i + k < elements ? from[i + k] : 0.0f;
+  return LOAD(lanes);
+}
+
+inline void store_block(FLOATS block, __global float *to, int i, int elements) {
+  if (i + LANES <= elements) {
+    STORE(block, to + i);
+    return;
+  }
+  float lanes[LANES];
+  STORE(block, lanes);
+  for (int k = 0; i + k < elements; ++k) to[i + k] = lanes[k];
+}
+
+inline FLOATS load_gradient(const Updates *updates, __global const float *from, int t, int i) {
+  const int elements = updates->elements[t];
+  if (updates->channels[t] == 0) return load_block(from, i, elements);
+  float lanes[LANES];
+  for (int k = 0; k < LANES; ++k) {
+    lanes[k] = i + k < elements ? from[gradient_at(updates, t, i + k)] : 0.0f;
+  }
+  return LOAD(lanes);
+}
+
 __kernel void sgd(__global char *parameters, __global char *gradients, __global char *firsts,
                   BUFFER(state), const Updates updates, const float momentum, const float decay,
                   const int nesterov) {
   POINTER(const ulong, state);
   if (state[OVERFLOW_SEEN] != 0) return;
-  const int t = get_global_id(1);
+  const int t = get_global_id(1), elements = updates.elements[t];
   __global float *parameter = (__global float *)(parameters + updates.parameter[t]);
   __global const float *gradient = (__global const float *)(gradients + updates.gradient[t]);
   __global float *velocity = (__global float *)(firsts + updates.first[t]);
   const float rate = float_of_double(state[LEARNING_RATE]);
   const float scale = float_of_double(state[GRADIENT_SCALE]);
-  for (int i = get_global_id(0); i < updates.elements[t]; i += get_global_size(0)) {
-    float step = gradient[gradient_at(&updates, t, i)] / scale + decay * parameter[i];
+  ITS_BLOCKS(i, elements) {
+    const FLOATS weight = load_block(parameter, i, elements);
+    FLOATS step = load_gradient(&updates, gradient, t, i) / scale + decay * weight;
     if (momentum > 0.0f) {
-      const float v = momentum * velocity[i] + step;
-      velocity[i] = v;
+      const FLOATS v = momentum * load_block(velocity, i, elements) + step;
+      store_block(v, velocity, i, elements);
       step = nesterov ? step + momentum * v : v;
     }
-    parameter[i] -= rate * step;
+    store_block(weight - rate * step, parameter, i, elements);
   }
 }
 
@@ -49,7 +94,7 @@ __kernel void adam(__global char *parameters, __global char *gradients, __global
                    const int decoupled) {
   POINTER(const ulong, state);
   if (state[OVERFLOW_SEEN] != 0) return;
-  const int t = get_global_id(1);
+  const int t = get_global_id(1), elements = updates.elements[t];
   __global float *parameter = (__global float *)(parameters + updates.parameter[t]);
   __global const float *gradient = (__global const float *)(gradients + updates.gradient[t]);
   __global float *m = (__global float *)(firsts + updates.first[t]);
@@ -59,19 +104,20 @@ __kernel void adam(__global char *parameters, __global char *gradients, __global
   const float count = (float)(state[OPTIMIZER_STEP] - state[OVERFLOWS]);
   const float correction1 = beta1 == 0.0f ? 1.0f : -expm1(count * log_beta1);
   const float correction2 = beta2 == 0.0f ? 1.0f : -expm1(count * log_beta2);
-  for (int i = get_global_id(0); i < updates.elements[t]; i += get_global_size(0)) {
-    float weight = parameter[i], diff = gradient[gradient_at(&updates, t, i)] / scale;
+  ITS_BLOCKS(i, elements) {
+    FLOATS weight = load_block(parameter, i, elements);
+    FLOATS diff = load_gradient(&updates, gradient, t, i) / scale;
     if (decoupled) {
       weight *= 1.0f - rate * decay;
     } else {
       diff += decay * weight;
     }
-    const float first = beta1 * m[i] + rest1 * diff;
-    const float second = beta2 * v[i] + rest2 * diff * diff;
-    m[i] = first;
-    v[i] = second;
-    const float denominator = sqrt(second) / sqrt(correction2) + epsilon;
-    parameter[i] = weight - rate / correction1 * first / denominator;
+    const FLOATS first = beta1 * load_block(m, i, elements) + rest1 * diff;
+    const FLOATS second = beta2 * load_block(v, i, elements) + rest2 * diff * diff;
+    store_block(first, m, i, elements);
+    store_block(second, v, i, elements);
+    const FLOATS denominator = sqrt(second) / sqrt(correction2) + epsilon;
+    store_block(weight - rate / correction1 * first / denominator, parameter, i, elements);
   }
 }
 

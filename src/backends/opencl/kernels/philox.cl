@@ -9,8 +9,8 @@ uint4 philox(ulong key, ulong low, ulong high) {
   uint k0 = (uint)key, k1 = (uint)(key >> 32);
   uint4 c = (uint4)((uint)low, (uint)(low >> 32), (uint)high, (uint)(high >> 32));
   for (int round = 0; round < 10; ++round) {
-    const ulong p0 = (ulong)0xD2511F53u * c.x, p1 = (ulong)0xCD9E8D57u * c.z;
-    c = (uint4)((uint)(p1 >> 32) ^ c.y ^ k0, (uint)p1, (uint)(p0 >> 32) ^ c.w ^ k1, (uint)p0);
+    const uint a = 0xD2511F53u, b = 0xCD9E8D57u;
+    c = (uint4)(mul_hi(b, c.z) ^ c.y ^ k0, b * c.z, mul_hi(a, c.x) ^ c.w ^ k1, a * c.x);
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
