@@ -23,8 +23,23 @@ namespace {
 // A problem changes hands only for a gain of more than this share of its time: less is noise.
 constexpr double kLeastGain = 0.03;
 
-// A choice: for each node the provider to try first.
-using Preference = std::vector<const Backend*>;
+// For a node the provider to try first, and whether without its rows of passes.
+struct Choice {
+  const Backend* backend = nullptr;
+  bool without_passes = false;
+
+  friend bool operator==(const Choice&, const Choice&) = default;
+};
+using Preference = std::vector<Choice>;
+
+void set_preference(PlanOptions& options, const Preference& preference) {
+  options.preferred.clear();
+  options.without_passes.clear();
+  for (const Choice& choice : preference) {
+    options.preferred.push_back(choice.backend);
+    options.without_passes.push_back(choice.without_passes);
+  }
+}
 
 std::string problem_of(const Graph& graph, NodeId id) { return make_problem(graph, {id}).text(); }
 
@@ -120,7 +135,7 @@ class Search {
 
   Preference run() {
     for (const Backend* backend : options_.providers) {
-      Preference single(graph_.nodes().size(), backend);
+      Preference single(graph_.nodes().size(), Choice{backend});
       TimedSteps steps = timed(single);
       if (best_.empty() || steps.sum() < best_steps_.sum()) {
         best_ = std::move(single);
@@ -129,8 +144,11 @@ class Search {
     }
     const Preference fastest_single = best_;
     for (const Backend* backend : options_.providers) {
-      if (backend == fastest_single[0]) continue;
-      for (const OpKind kind : kinds_) hand_over(kind, backend);
+      for (const bool without : {false, true}) {
+        const Choice choice{backend, without};
+        if (choice == fastest_single[0]) continue;
+        for (const OpKind kind : kinds_) hand_over(kind, choice);
+      }
     }
     return best_ == fastest_single || wins(best_, fastest_single) ? best_ : fastest_single;
   }
@@ -138,7 +156,7 @@ class Search {
  private:
   [[nodiscard]] Plan plan_with(const Preference& preference) const {
     PlanOptions options = options_;
-    options.preferred = preference;
+    set_preference(options, preference);
     return make_plan(graph_, options);
   }
 
@@ -187,20 +205,22 @@ class Search {
     return mixed < alone * (1.0 - kLeastGain / 3);
   }
 
-  [[nodiscard]] bool has_row(const Backend& backend, std::size_t id) const {
-    const auto rows = backend.rows();
+  // Without passes a plan is another one only where there is a row of a pass.
+  [[nodiscard]] bool has_row(const Choice& choice, std::size_t id) const {
+    const auto rows = choice.backend->rows();
     return std::any_of(rows.begin(), rows.end(), [&](const KernelRow& row) {
+      if (choice.without_passes && pass_of(row.name).empty()) return false;
       return !row.match(graph_, static_cast<NodeId>(id)).empty();
     });
   }
 
-  void hand_over(OpKind kind, const Backend* backend) {
+  void hand_over(OpKind kind, const Choice& choice) {
     Preference candidate = best_;
     bool any = false;
     for (std::size_t id = 0; id < candidate.size(); ++id) {
       if (graph_.nodes()[id].kind != kind) continue;
-      any = any || has_row(*backend, id);
-      candidate[id] = backend;
+      any = any || has_row(choice, id);
+      candidate[id] = choice;
     }
     if (!any) return;
     TimedSteps steps = timed(candidate);
@@ -230,7 +250,7 @@ class Search {
       if (graph_.nodes()[id].kind != kind) continue;
       const Times& time = times[problems_[id]];
       if (!(time.after < time.before * (1.0 - kLeastGain))) continue;
-      best_[id] = backend;
+      best_[id] = choice;
       changed = true;
     }
     if (changed) best_steps_ = best_ == candidate ? std::move(steps) : timed(best_);
@@ -262,11 +282,20 @@ std::string cache_key(const Graph& graph, const PlanOptions& options, const Devi
   return key + fmt::format(" {} ops {:016x}", graph.nodes().size(), hash_of(problems));
 }
 
-const Backend* by_name(const std::vector<const Backend*>& backends, const std::string& name) {
+// How choices are written down: "native", "native without passes".
+constexpr std::string_view kWithout = " without passes";
+
+std::string name_of(const Choice& choice) {
+  return std::string(choice.backend->name) + std::string(choice.without_passes ? kWithout : "");
+}
+
+Choice by_name(const std::vector<const Backend*>& backends, std::string_view name) {
+  const bool without = name.ends_with(kWithout);
+  if (without) name.remove_suffix(kWithout.size());
   for (const Backend* backend : backends) {
-    if (backend->name == name) return backend;
+    if (backend->name == name) return {backend, without};
   }
-  return nullptr;
+  return {};
 }
 
 // The ops and their layers, without shapes.
@@ -294,7 +323,7 @@ Preference choose(const Graph& graph, const PlanOptions& options, const PlanRequ
   } else {
     preference = Search(graph, options, device).run();
     names.clear();
-    for (const Backend* backend : preference) names.emplace_back(backend->name);
+    for (const Choice& choice : preference) names.push_back(name_of(choice));
     store_choice(request.cache, key, names);
   }
   if (request.choices) (*request.choices)[key] = names;
@@ -352,7 +381,7 @@ Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
     const bool fits = backend->device == device.kind() && !backend->plain;
     if (fits && backend->unavailable().empty()) options.providers.push_back(backend);
   }
-  options.preferred = choose(graph, options, request, device);
+  set_preference(options, choose(graph, options, request, device));
   return make_plan(std::move(graph), options);
 }
 

@@ -104,8 +104,8 @@ void add_step_options(Parser& command, RunOptions& options) {
                    "instead of keeping them");
   command
       .add_option("--no-pass NAME", options.disabled_passes,
-                  "Turn off one stage of planning: fusion, slices, constants or inplace; can be "
-                  "repeated")
+                  "Turn off one stage of planning: fusion, winograd, slices, constants or inplace; "
+                  "can be repeated")
       ->expected(1);
 }
 

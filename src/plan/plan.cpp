@@ -18,6 +18,13 @@ std::string Step::kernel_name() const {
   return name;
 }
 
+std::string_view pass_of(std::string_view row) {
+  for (const PassInfo& pass : kPasses) {
+    if (row.starts_with(pass.name)) return pass.name;
+  }
+  return {};
+}
+
 bool pass_enabled(const PlanOptions& options, std::string_view pass) {
   const auto& disabled = options.disabled_passes;
   return std::find(disabled.begin(), disabled.end(), pass) == disabled.end();

@@ -75,6 +75,8 @@ struct PlanOptions {
   std::vector<const Backend*> providers;  // first choice first
   // For each node the provider to try before the others; empty, or null entries: no preference.
   std::vector<const Backend*> preferred;
+  // Nodes that get no row of a pass; empty: none.
+  std::vector<bool> without_passes = {};
   std::vector<std::string> disabled_passes;  // of kPasses
   bool deterministic = false;                // only kernels with that trait
   // Weights stay as they are from run to run: what only casts or reorders them is done once.
@@ -91,11 +93,16 @@ struct PassInfo {
 };
 inline constexpr std::array<PassInfo, 5> kPasses = {{
     {"fusion", "kernels that cover several ops"},
+    {"winograd", "3 x 3 convolutions with fewer multiplications and larger errors"},
     {"slices", "concatenation and its gradient without copies"},
     {"constants", "weights of inference cast and reordered once, not in every run"},
     {"inplace", "outputs overwrite inputs that are no longer needed"},
     {"overlap", "ranks exchange gradients while the backward pass goes on"},
 }};
+// The pass that a kernel row belongs to: its name begins with the pass's
+// ("winograd_backward_data"). Another row of its backend computes the same where it is left out.
+// Empty: it belongs to none.
+[[nodiscard]] std::string_view pass_of(std::string_view row);
 [[nodiscard]] bool pass_enabled(const PlanOptions& options, std::string_view pass);
 
 class Plan {

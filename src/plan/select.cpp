@@ -111,6 +111,14 @@ class Tiling {
          reasons.empty() ? ": no backend has a row for it" : reasons);
   }
 
+  [[nodiscard]] bool may_use(const KernelRow& row, NodeId id) const {
+    const std::string_view pass = pass_of(row.name);
+    if (pass.empty()) return true;
+    const auto index = static_cast<std::size_t>(id);
+    const auto& without = options_.without_passes;
+    return pass_enabled(options_, pass) && (index >= without.size() || !without[index]);
+  }
+
   [[nodiscard]] std::vector<const Backend*> candidates(NodeId id) const {
     std::vector<const Backend*> list = options_.providers;
     const auto index = static_cast<std::size_t>(id);
@@ -126,6 +134,7 @@ class Tiling {
       std::vector<NodeId> nodes = row.match(graph_, id);
       if (nodes.empty() || (nodes.size() > 1 && !fusion_)) continue;
       if (nodes.size() == 1 && patterns_only) continue;
+      if (!may_use(row, id)) continue;
       const std::string reason = refuse(backend, row, nodes);
       if (reason.empty()) {
         take({std::move(nodes), &backend, &row});

@@ -37,6 +37,8 @@ std::vector<ConvBlock> conv_blocks() {
        8,
        kernel(3, 3),
        {.kind = ActivationKind::leaky_relu, .slope = 0.1}},
+      {"tiles", {2, 16, 11, 12}, 33, kernel(3, 3).pad(1)},
+      {"tiles_silu", {3, 17, 9, 11}, 20, kernel(3, 3), {.kind = ActivationKind::silu}},
       {"mnist_cnn_conv1", {512, 1, 28, 28}, 8, kernel(3, 3), kRelu, true},
       {"mnist_cnn_conv2", {512, 8, 13, 13}, 16, kernel(3, 3), kRelu, true},
   };

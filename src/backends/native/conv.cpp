@@ -7,6 +7,7 @@
 #include "backends/native/conv_weights.h"
 #include "backends/native/row_space.h"
 #include "backends/native/rows.h"
+#include "backends/native/winograd.h"
 #include "base/parallel.h"
 #include "plan/patterns.h"
 
@@ -164,7 +165,14 @@ std::unique_ptr<Kernel> make_backward_weights(const Problem& problem, std::span<
       problem);
 }
 
+// Winograd's algorithm stands first: it takes only what it computes faster.
 constexpr KernelRow kRows[] = {
+    {"winograd_epilogue", patterns::conv2d_epilogue, refuse_winograd, make_winograd},
+    {"winograd", match_one<OpKind::conv2d>, refuse_winograd, make_winograd},
+    {"winograd_backward_data", match_one<OpKind::conv2d_backward_data>, refuse_winograd,
+     make_winograd},
+    {"winograd_backward_weights", match_one<OpKind::conv2d_backward_weights>, refuse_winograd,
+     make_winograd},
     {"conv2d_epilogue", patterns::conv2d_epilogue, refuse_product, make_forward},
     {"conv2d", match_one<OpKind::conv2d>, refuse_product, make_forward},
     {"conv2d_backward_data", match_one<OpKind::conv2d_backward_data>, refuse_product,
