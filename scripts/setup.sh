@@ -13,6 +13,7 @@ test_packages=(
   python3 python3-torch python3-torchvision python3-onnx python3-numpy libopenblas0-pthread
   tar xz-utils chromium chromium-driver python3-selenium
   ocl-icd-libopencl1 pocl-opencl-icd oclgrind
+  libopenmpi-dev openmpi-bin
 )
 
 fail() {

@@ -17,10 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // From the bottom up. docs/design.md draws them.
-constexpr std::array<std::string_view, 23> kLayers = {
-    "base",     "data",  "devices",  "ops",       "graph",   "models", "onnx",    "plan",
-    "backends", "store", "analysis", "train",     "inspect", "peers",  "measure", "lab",
-    "predict",  "study", "report",   "documents", "audit",   "capi",   "cli"};
+constexpr std::array<std::string_view, 24> kLayers = {
+    "base", "ranks",    "data",  "devices",  "ops",       "graph",   "models", "onnx",
+    "plan", "backends", "store", "analysis", "train",     "inspect", "peers",  "measure",
+    "lab",  "predict",  "study", "report",   "documents", "audit",   "capi",   "cli"};
 
 std::size_t layer_of(std::string_view folder) {
   return static_cast<std::size_t>(std::find(kLayers.begin(), kLayers.end(), folder) -

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "backends/mpi/backend.h"
 #include "backends/registry.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -319,6 +320,17 @@ PlanRequest without_search(PlanRequest request, const Device& device) {
   return request;
 }
 
+namespace {
+
+bool joins_ranks(const Graph& graph) {
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.kind == OpKind::all_reduce || node.kind == OpKind::merge_statistics;
+  });
+}
+
+}  // namespace
+
 Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
   check_passes(request.disabled_passes);
   PlanOptions options;
@@ -328,6 +340,7 @@ Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
   options.measure = request.measure;
   if (request.backend != kAuto) {
     options.providers = providers_of(request.backend);
+    if (joins_ranks(graph)) options.providers.push_back(&mpi_backend);
     if (options.providers[0]->device != device.kind()) {
       bad_input("backend '{}' computes on {}, not on {}", request.backend,
                 options.providers[0]->device, device.name());

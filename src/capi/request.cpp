@@ -246,6 +246,8 @@ TrainRequest train_request(const char* text) {
   reader.read("confusion", request.confusion);
   reader.read("target_accuracy", request.target_accuracy);
   reader.read("loss_scale", request.loss_scale);
+  reader.read("micro_batch", request.micro_batch);
+  reader.read("clip_norm", request.clip_norm);
   reader.finish();
   return request;
 }

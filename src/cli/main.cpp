@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "lab/outcome.h"
+#include "ranks/ranks.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -45,7 +46,15 @@ int run(int argc, char** argv) {
     program.heading(heading);
     for (const Add add : commands) add(program, action);
   }
-  if (const std::string text = program.parse(argc, argv); !text.empty()) {
+  std::string text;
+  try {
+    text = program.parse(argc, argv);
+  } catch (const Error&) {
+    // What all ranks are told wrongly, the first tells.
+    if (launched_ranks() > 1 && launched_rank() > 0) return 2;
+    throw;
+  }
+  if (!text.empty()) {
     print(text);
     return 0;
   }
@@ -59,6 +68,10 @@ int run(int argc, char** argv) {
 // Allocates nothing: memory may be what is missing.
 void tell(const char* reason) noexcept {
   for (const char* text : {"ridgeline: ", reason, "\n"}) (void)std::fputs(text, stderr);
+  (void)std::fflush(stderr);
+}
+void tell(const char* reason, int rank) noexcept {
+  (void)std::fprintf(stderr, "ridgeline: rank %d: %s\n", rank, reason);
   (void)std::fflush(stderr);
 }
 
@@ -77,14 +90,22 @@ std::terminate_handler usual_ending = nullptr;
 
 // For the user, and for a study that started this process.
 int give_up(const char* reason, ErrorKind kind) {
-  tell(reason);
+  const int code = kind == ErrorKind::failure ? 1 : 2;
+  Ranks* const ranks = joined_ranks();
+  if (ranks != nullptr && !ranks->ends_together()) {
+    // The others wait for this one.
+    tell(reason, ranks->rank());
+    ranks->abort(code);
+  }
+  if (ranks == nullptr || ranks->first()) tell(reason);
+  if (ranks != nullptr) ranks->finish();
   const bool too_large = kind == ErrorKind::lacks_memory;
   try {
     tell_outcome(too_large ? ItemStatus::left_out : ItemStatus::failed, reason);
   } catch (const std::exception&) {
     // Without memory the study learns from the exit code alone.
   }
-  return kind == ErrorKind::failure ? 1 : 2;
+  return code;
 }
 
 int run_and_tell(int argc, char** argv) {
@@ -93,6 +114,7 @@ int run_and_tell(int argc, char** argv) {
   try {
     open_outcome();
     const int code = run(argc, argv);
+    if (Ranks* ranks = joined_ranks()) ranks->finish();
     tell_outcome(code == 0 ? ItemStatus::done : ItemStatus::failed);
     return code;
   } catch (const Error& error) {

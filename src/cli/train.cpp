@@ -4,12 +4,15 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
+#include "cli/start_ranks.h"
 #include "cli/tables.h"
 #include "cli/terminal.h"
 #include "cli/train_output.h"
+#include "ranks/ranks.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -17,7 +20,25 @@ namespace {
 struct TrainOptions {
   TrainRequest request;
   OutputOptions output;
+  std::optional<std::int64_t> restarts;
 };
+
+// Of the ranks but the first: they say nothing, and stop when asked to.
+class SilentRank final : public TrainListener {
+ public:
+  [[nodiscard]] bool go_on() override { return !interrupt_.raised(); }
+
+ private:
+  InterruptGuard interrupt_;
+};
+
+// The result of a rank but the first.
+int run_silent_rank(const TrainOptions& options) {
+  SilentRank silent;
+  const TrainReport report = run_train(options.request, silent);
+  if (!report.error.empty()) throw Error(report.error_kind, report.error);
+  return 0;
+}
 
 // Prints the table as it grows.
 class Printer final : public TrainListener {
@@ -56,6 +77,21 @@ class Printer final : public TrainListener {
 
 int run_train_command(const TrainOptions& options) {
   const OutputOptions& output = options.output;
+  const std::optional<std::int64_t>& ranks = options.request.ranks.count;
+  constexpr std::int64_t kMost = 65536;
+  if (ranks && (*ranks < 1 || *ranks > kMost)) {
+    bad_input("--ranks {}: must be between 1 and {}", *ranks, kMost);
+  }
+  if (options.restarts && !ranks) bad_input("--restarts belongs to --ranks");
+  if (ranks && *ranks > 1 && launched_ranks() == 1) {
+    return start_ranks({.count = static_cast<int>(*ranks),
+                        .restarts = options.restarts.value_or(0),
+                        .checkpoint = options.request.checkpoint.folder});
+  }
+  if (launched_ranks() > 1) {
+    join_ranks();
+    if (!joined_ranks()->first()) return run_silent_rank(options);
+  }
   check_writable(output.csv);
   Printer printer(output.json);
   const TrainReport report = run_train(options.request, printer);
@@ -81,6 +117,22 @@ void add_checkpoint_options(Parser& command, CheckpointOptions& options) {
   command.add_option("--checkpoint-every N", options.every, "Also save one every N steps");
   command.add_flag("--resume", options.resume,
                    "Continue from the last checkpoint in DIR, with bit-identical results");
+}
+
+void add_rank_options(Parser& command, TrainOptions& options) {
+  RankOptions& ranks = options.request.ranks;
+  command.heading("Ranks");
+  command.add_option("--ranks N", ranks.count,
+                     "Processes that train together; they are started with mpirun, unless mpirun "
+                     "or srun has started this one");
+  command.add_option("--restarts N", options.restarts,
+                     "How often to start again from the last checkpoint when a rank fails");
+  command.add_option("--rank-timeout SECONDS", ranks.timeout,
+                     "End the training when a rank has not answered for so long");
+  command.add_option("--bucket MIB", ranks.bucket_mib,
+                     "Gradients that travel between ranks together");
+  command.add_flag("--sync-batch-norm", ranks.synchronise_norms,
+                   "Batch norms use the statistics of all ranks' samples");
 }
 
 void add_train_record_options(Parser& command, TrainRecordOptions& options) {
@@ -143,6 +195,11 @@ void add_train(Parser& program, Action& action) {
   command->add_option("--iterations N", request.iterations, "Steps with --full-batch");
   add_optimizer_options(*command, request.optimizer);
   add_schedule_options(*command, request.schedule);
+  command->add_option("--micro-batch N", request.micro_batch,
+                      "Compute at most N samples at a time and accumulate their gradients "
+                      "[default: the whole batch]");
+  command->add_option("--clip-norm NUMBER", request.clip_norm,
+                      "Shrink the gradients when their norm exceeds this [default: never]");
   command->add_option("--loss-scale NUMBER", request.loss_scale,
                       "First loss scale with --precision fp16 [default: 65536]");
   add_backend_option(*command, request.run.backend, "--backend NAME",
@@ -161,6 +218,7 @@ void add_train(Parser& program, Action& action) {
   command->add_flag("--confusion", request.confusion,
                     "Show the confusion matrix, precision and recall at the end");
   add_checkpoint_options(*command, request.checkpoint);
+  add_rank_options(*command, *options);
   add_train_record_options(*command, request.record);
   add_output_options(*command, options->output, "Write one row per epoch");
   add_table_options(*command);
@@ -172,6 +230,7 @@ void add_train(Parser& program, Action& action) {
        "ridgeline train mnist_cnn --data photos/ --image 64x64 --workers 4",
        "ridgeline train mlp --set hidden=64,32 --optimizer adam --target-accuracy 85% --json",
        "ridgeline train mnist_cnn --tensorboard runs/first --epochs 20",
+       "ridgeline train resnet18 --data photos/ --ranks 2 --checkpoint run2 --restarts 3",
        "ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1",
        "ridgeline train mnist_cnn --schedule cosine --warmup 2 --checkpoint run1 --resume"});
   command->callback(

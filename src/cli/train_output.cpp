@@ -116,6 +116,11 @@ std::string header_text(const TrainReport& report) {
   text += fmt::format("backend    {} on {}, {} thread{}, {}, seed {}\n", config.plan.backend,
                       executor.device, executor.threads, executor.threads == 1 ? "" : "s",
                       report.identity.work.precision, config.seed);
+  if (executor.ranks > 1) {
+    text += fmt::format("ranks      {} on {} machine{}, {}{}\n", executor.ranks, executor.nodes,
+                        executor.nodes == 1 ? "" : "s", executor.transport,
+                        config.synchronise_norms ? ", batch norms synchronised" : "");
+  }
   if (config.full_batch) {
     text += fmt::format("training   full batch of {}, {} iterations, {}\n",
                         count_text(config.step.batch), config.epochs,
@@ -124,6 +129,12 @@ std::string header_text(const TrainReport& report) {
     text += fmt::format("training   batch {} (last batch: {}), {} epoch{}, {}\n", config.step.batch,
                         report.identity.work.last_batch, config.epochs,
                         config.epochs == 1 ? "" : "s", optimizer_text(report.identity.work));
+  }
+  if (config.micro_batch > 0) {
+    text += fmt::format("           at most {} samples at a time\n", config.micro_batch);
+  }
+  if (config.step.clip_norm > 0.0) {
+    text += fmt::format("           gradients clipped at norm {}\n", config.step.clip_norm);
   }
   if (config.step.label_smoothing > 0.0) {
     text += fmt::format("           label smoothing {}\n", config.step.label_smoothing);

@@ -23,6 +23,8 @@ void check(std::int64_t count, const LoaderOptions& options) {
               count);
   }
   if (options.prefetch < 1) bad_input("prefetch {}: must be at least 1", options.prefetch);
+  ensure(options.parts >= 1 && options.part >= 0 && options.part < options.parts,
+         "there is no part {} of {}", options.part, options.parts);
   if (options.workers < 1) bad_input("workers {}: must be at least 1", options.workers);
 }
 
@@ -102,12 +104,22 @@ std::int64_t Loader::rows() const {
   return options_.last_batch == LastBatch::smaller ? count_ : batches_ * options_.batch;
 }
 
-std::int64_t Loader::rows_of(std::int64_t index) const {
+std::int64_t Loader::batch_rows_of(std::int64_t index) const {
   return std::min(options_.batch, rows() - index * options_.batch);
 }
 
+Range Loader::part_of(std::int64_t index) const {
+  const Range part = share_of(batch_rows_of(index), options_.part, options_.parts);
+  return {index * options_.batch + part.begin, index * options_.batch + part.end};
+}
+
+std::int64_t Loader::rows_of(std::int64_t index) const {
+  const Range part = part_of(index);
+  return part.end - part.begin;
+}
+
 std::span<const std::int32_t> Loader::samples_of(std::int64_t index) const {
-  return std::span(order_).subspan(static_cast<std::size_t>(index * options_.batch),
+  return std::span(order_).subspan(static_cast<std::size_t>(part_of(index).begin),
                                    static_cast<std::size_t>(rows_of(index)));
 }
 
@@ -201,10 +213,11 @@ std::optional<Batch> Loader::next() {
   Batch batch;
   batch.samples = samples_of(index);
   batch.rows = rows;
+  batch.batch_rows = batch_rows_of(index);
   batch.epoch = epoch_;
   batch.index = index;
   if (data_ != nullptr) {
-    const auto first = static_cast<std::size_t>(index * options_.batch);
+    const auto first = static_cast<std::size_t>(part_of(index).begin);
     batch.pixels =
         std::span(data_->pixels)
             .subspan(first * sample_bytes_, static_cast<std::size_t>(rows) * sample_bytes_);

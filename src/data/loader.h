@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/parallel.h"
 #include "data/dataset.h"
 #include "data/sample_reader.h"
 
@@ -38,15 +39,18 @@ struct LoaderOptions {
   int workers = 1;      // threads that read samples; batches do not depend on their number
   bool crop = false;    // each sample is a random resized crop of its image
   bool strict = false;  // a broken image is an error instead of being replaced
+  // Of every batch only one of so many parts of rows, as even as possible: that of one rank.
+  int part = 0, parts = 1;
 };
 
-// A view on one batch, valid until the next call of next() or start_epoch(). All spans have `rows`
-// rows; `samples` are the samples' positions in the dataset.
+// A view on one batch, or on this loader's part of it, valid until the next call of next() or
+// start_epoch(). All spans have `rows` rows; `samples` are the samples' positions in the dataset.
 struct Batch {
   std::span<const std::uint8_t> pixels;
   std::span<const std::int32_t> labels;
   std::span<const std::int32_t> samples;
   std::int64_t rows = 0;
+  std::int64_t batch_rows = 0;  // of all parts
   std::int64_t epoch = 0;
   std::int64_t index = 0;  // within the epoch
 };
@@ -104,6 +108,8 @@ class Loader {
 
   Loader(const Dataset* data, std::int64_t count, std::size_t sample_bytes, ReadSample read,
          std::shared_ptr<SampleReader> reader, const LoaderOptions& options);
+  [[nodiscard]] std::int64_t batch_rows_of(std::int64_t index) const;
+  [[nodiscard]] Range part_of(std::int64_t index) const;  // of the epoch's rows
   [[nodiscard]] std::int64_t rows_of(std::int64_t index) const;
   [[nodiscard]] std::span<const std::int32_t> samples_of(std::int64_t index) const;
   [[nodiscard]] Slot& slot_of(std::int64_t index) {

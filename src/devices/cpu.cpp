@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "devices/device.h"
 #include "devices/free_memory.h"
+#include "devices/side_queue.h"
 
 namespace ridgeline {
 namespace {
@@ -71,7 +72,17 @@ class CpuDevice final : public Device {
     std::memset(dst, static_cast<int>(value), bytes);
   }
   void launch(const Kernel& kernel, const KernelArgs& args) override { kernel.run(args); }
-  void synchronize() override {}
+  void launch_beside(const Kernel& kernel, const KernelArgs& args) override {
+    if (!side_) side_ = std::make_unique<SideQueue>();
+    side_->push(kernel, args);
+  }
+  void join(std::size_t count) override {
+    if (side_) side_->join(count);
+  }
+  [[nodiscard]] std::size_t launched_beside() const override { return side_ ? side_->pushed() : 0; }
+  void synchronize() override {
+    if (side_) side_->join(side_->pushed());
+  }
   [[nodiscard]] double time(const std::function<void()>& launches) override {
     const auto start = Clock::now();
     launches();
@@ -88,6 +99,8 @@ class CpuDevice final : public Device {
         in_large_pages(bytes) ? kLargePage : static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     return std::max<std::size_t>((bytes + page - 1) / page, 1) * page;
   }
+
+  std::unique_ptr<SideQueue> side_;  // from its first kernel on
 };
 
 }  // namespace

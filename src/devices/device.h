@@ -69,6 +69,15 @@ class Device {
   }
   // Seconds from an idle device to the end of what `launches` launches, by the device's own clock.
   [[nodiscard]] virtual double time(const std::function<void()>& launches) = 0;
+
+  // Runs a kernel beside what is launched after it, once all launched before it is done; kernels
+  // that were launched so run one after the other. join() makes what is launched from then on wait
+  // for the first `count` of them, counted from the device's beginning, and throws what one of them
+  // threw. Where a device has no second queue they are launches like any other.
+  virtual void launch_beside(const Kernel& kernel, const KernelArgs& args) { launch(kernel, args); }
+  virtual void join(std::size_t count) { (void)count; }
+  // How many were launched so far.
+  [[nodiscard]] virtual std::size_t launched_beside() const { return 0; }
 };
 
 // A block of device memory with an owner.

@@ -22,6 +22,7 @@ struct Traits {
   bool capturable = true;     // may run inside a captured graph
   bool slices = false;        // reads and writes tensors with gaps between rows (plain, nhwc)
   bool in_place = false;      // output 0 may lie where input 0 lies
+  bool beside = false;        // mostly waits for others: may run while later steps compute
 };
 
 // Outputs that are not read are null. A node always has one output that is read, and a max pool its

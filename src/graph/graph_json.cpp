@@ -102,11 +102,14 @@ Json json_of(const LossAttributes& loss) {
 
 Json json_of(const CastAttributes& cast) { return {{"to", name_of(cast.to)}}; }
 
-// Of the backward pass and of optimizers.
+// Of the backward pass, of ranks and of optimizers.
 template <typename Attributes>
 concept OfNoNetwork =
     std::same_as<Attributes, MultiplyAttributes> || std::same_as<Attributes, SgdAttributes> ||
-    std::same_as<Attributes, AdamAttributes> || std::same_as<Attributes, OverflowGuardAttributes>;
+    std::same_as<Attributes, AdamAttributes> || std::same_as<Attributes, OverflowGuardAttributes> ||
+    std::same_as<Attributes, AccumulateAttributes> ||
+    std::same_as<Attributes, ClipNormAttributes> || std::same_as<Attributes, AllReduceAttributes> ||
+    std::same_as<Attributes, MergeStatisticsAttributes>;
 Json json_of(const OfNoNetwork auto&) { fail("an op that is no part of a network"); }
 
 Json names_of(const Graph& graph, std::span<const ValueId> values) {

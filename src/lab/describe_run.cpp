@@ -49,6 +49,7 @@ void describe_update(const RunSpec& spec, Work& work) {
   work.freeze = sorted(spec.step.freeze);
   work.learning_rate = spec.learning_rate;
   work.label_smoothing = spec.step.label_smoothing;
+  work.clip_norm = spec.step.clip_norm;
   if (const auto* sgd = std::get_if<SgdAttributes>(&spec.step.optimizer)) {
     work.optimizer = "sgd";
     work.momentum = sgd->momentum;
@@ -85,6 +86,8 @@ void describe_schedule(const TrainConfig& config, Work& work) {
     work.schedule_gamma = config.schedule.gamma;
   }
   work.warmup_epochs = config.schedule.warmup;
+  work.micro_batch = config.micro_batch;
+  work.synchronised_norms = config.ranks != nullptr && config.synchronise_norms;
   if (config.step.precision == Precision::fp16 &&
       config.first_loss_scale != first_loss_scale(Precision::fp16)) {
     work.loss_scale = config.first_loss_scale;
@@ -105,6 +108,13 @@ Executor executor_of(const RunSpec& spec) {
   executor.deterministic = spec.plan.deterministic;
   executor.recompute = spec.step.recompute;
   executor.disabled_passes = sorted(spec.plan.disabled_passes);
+  if (spec.training != nullptr && spec.training->ranks != nullptr) {
+    const Ranks& ranks = *spec.training->ranks;
+    executor.ranks = ranks.size();
+    executor.nodes = ranks.nodes();
+    executor.transport = ranks.transport();
+    executor.bucket_bytes = spec.training->bucket_bytes;
+  }
   return executor;
 }
 

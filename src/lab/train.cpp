@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sstream>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/parallel.h"
 #include "base/parse.h"
 #include "base/reason.h"
 #include "base/text.h"
+#include "build_info.h"
 #include "data/catalog.h"
 #include "data/image_folder.h"
 #include "data/sample_reader.h"
@@ -114,6 +117,39 @@ void check_positive(const char* option, const std::optional<std::int64_t>& value
   if (value && *value < 1) bad_input("{} {}: must be at least 1", option, *value);
 }
 
+// What has kernels on the CPU alone.
+void check_host(const RunOptions& run) {
+  if (device_kind(run.device) == "cpu") return;
+  bad_input("--device {}: ranks, --micro-batch and --clip-norm work on the cpu so far", run.device);
+}
+
+void check(const RankOptions& options) {
+  if (!(options.timeout >= 1.0) || !std::isfinite(options.timeout)) {
+    bad_input("--rank-timeout {}: must be at least 1 second", options.timeout);
+  }
+  if (!(options.bucket_mib > 0.0) || !(options.bucket_mib <= 1e6)) {
+    bad_input("--bucket {}: must be above 0 MiB", options.bucket_mib);
+  }
+}
+
+// The ranks that this process was started with; null: none.
+Ranks* started_ranks() {
+  if (launched_ranks() > 1) join_ranks();
+  return joined_ranks();
+}
+
+// What differs from rank to rank for good.
+TrainRequest of_rank(TrainRequest request, Ranks& ranks) {
+  if (request.run.threads == 0) request.run.threads = threads_of_rank(ranks);
+  if (ranks.first()) return request;
+  request.checkpoint.write = false;
+  request.record.store.none = true;
+  request.record.tensorboard.clear();
+  request.record.telemetry_hz = 0.0;
+  request.run.print_plan = request.run.explain = false;
+  return request;
+}
+
 // All that can be checked without the data.
 TrainConfig config_of(const TrainRequest& request) {
   apply(request.run);
@@ -136,6 +172,15 @@ TrainConfig config_of(const TrainRequest& request) {
   check_positive("--limit", request.limit);
   config.eval_batch = request.eval_batch.value_or(0);
   config.eval_every = request.eval_every.value_or(request.full_batch ? kFullBatchPace : 1);
+  check_positive("--micro-batch", request.micro_batch);
+  config.micro_batch = request.micro_batch.value_or(0);
+  if (request.clip_norm) {
+    if (!(*request.clip_norm > 0.0) || !std::isfinite(*request.clip_norm)) {
+      bad_input("--clip-norm {}: must be above 0", *request.clip_norm);
+    }
+    config.step.clip_norm = *request.clip_norm;
+  }
+  if (config.micro_batch > 0 || config.step.clip_norm > 0.0) check_host(request.run);
   if (request.loss_scale) {
     if (request.run.precision != "fp16") bad_input("--loss-scale belongs to --precision fp16");
     if (!(*request.loss_scale > 0.0) || !std::isfinite(*request.loss_scale)) {
@@ -186,6 +231,7 @@ class Observer final : public TrainObserver {
     TrainObserver::on_alarm(alarm);
   }
   void on_checkpoint(const TrainProgress& progress) override {
+    if (trainer_.config().rank() != 0) return;
     const std::string trouble = checkpoints_.save(trainer_, data_, progress);
     if (!trouble.empty()) on_warning(trouble);
   }
@@ -246,6 +292,8 @@ void look_at_the_end(const TrainRequest& request, Trainer& trainer, TrainReport&
     (void)trainer.evaluate(confusion);
     report.confusion = std::move(confusion);
   }
+  // Steps that are timed one by one would wait for steps that other ranks do not run.
+  if (report.config.ranks != nullptr) return;
   Session& session = trainer.runner().session();
   session.step_state() = {.seed = report.config.seed, .valid_rows = report.config.step.batch};
   const StepMeasurement measured = measure_steps(session, trainer.training_plan());
@@ -253,28 +301,125 @@ void look_at_the_end(const TrainRequest& request, Trainer& trainer, TrainReport&
       step_times(session.plan(trainer.training_plan()), session.device(), measured.seconds));
 }
 
-}  // namespace
+// One training, from its options to a trainer that is about to begin.
+struct Beginning {
+  TrainReport report;
+  std::unique_ptr<TrainCheckpoints> checkpoints;
+  std::unique_ptr<Trainer> trainer;
+};
 
-TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
+Beginning begin(const TrainRequest& request, Ranks* ranks, TrainListener& listener) {
+  Beginning made;
   TrainConfig config = config_of(request);
   check(request.record);
-  TrainCheckpoints checkpoints(request.checkpoint);
+  check(request.ranks);
+  if (ranks != nullptr) {
+    check_host(request.run);
+    if (request.ranks.count && *request.ranks.count != ranks->size()) {
+      bad_input("--ranks {}: {} processes were started", *request.ranks.count, ranks->size());
+    }
+    if (config.plan.backend == kAuto) {
+      bad_input("--backend auto: ranks would choose different kernels; name a backend");
+    }
+    config.ranks = ranks;
+    config.synchronise_norms = request.ranks.synchronise_norms;
+    config.bucket_bytes =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(request.ranks.bucket_mib * (1 << 20)));
+  }
+  made.checkpoints = std::make_unique<TrainCheckpoints>(request.checkpoint);
   std::unique_ptr<Device> device = make_device(request.run.device);
   config.step.precision = precision_of(request.run, *device);
 
   const Clock::time_point start = Clock::now();
-  TrainReport report;
+  TrainReport& report = made.report;
   report.data = std::make_shared<const Split>(load_data(request, listener));
   const Split& split = *report.data;
   fit_to_data(config.step.model, split.train);
   fit_input(config, request, split.train);
   fit_batch(config, split.train, listener);
-  checkpoints.configure(config, split);
+  made.checkpoints->configure(config, split);
   report.load_seconds = seconds_since(start);
 
-  Trainer trainer(config, split, std::move(device));
-  checkpoints.load(trainer);
-  describe(trainer, checkpoints, report);
+  made.trainer = std::make_unique<Trainer>(config, split, std::move(device));
+  made.checkpoints->load(*made.trainer);
+  describe(*made.trainer, *made.checkpoints, report);
+  return made;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// What must be the same on all ranks, a line each.
+std::vector<std::string> common_ground(Trainer& trainer, const TrainReport& report) {
+  std::vector<std::string> lines = {
+      fmt::format("build: {} {}", build_info::revision, build_info::flags)};
+  for (const auto& [name, value] : settings_of(trainer.config(), *report.data)) {
+    lines.push_back(fmt::format("{}: {}", name, value));
+  }
+  lines.push_back(fmt::format("steps done: {}", trainer.beginning().result.steps));
+  lines.push_back(fmt::format("kernels: {:x}", hash_of(joined(trainer.kernels(), ";"))));
+  return lines;
+}
+
+// All ranks begin, or none: they tell each other what went wrong, and whether they are about to do
+// the same. Throws on every rank what rank 0 is to tell.
+void agree(Ranks& ranks, const std::exception* error, const Beginning& here) {
+  std::string own;
+  if (error != nullptr) {
+    const auto* known = dynamic_cast<const Error*>(error);
+    const int kind = static_cast<int>(known != nullptr ? known->kind() : ErrorKind::failure);
+    own = fmt::format("{}{}", kind, reason_of(*error));
+  }
+  const std::vector<std::string> errors = ranks.gather(own);
+  for (std::size_t rank = 0; rank < errors.size(); ++rank) {
+    if (errors[rank].empty()) continue;
+    ranks.end_together();
+    const bool same = std::all_of(errors.begin(), errors.end(),
+                                  [&](const std::string& other) { return other == errors[rank]; });
+    const std::string text = errors[rank].substr(1);
+    throw Error(static_cast<ErrorKind>(errors[rank][0] - '0'),
+                same ? text : fmt::format("rank {}: {}", rank, text));
+  }
+  const std::vector<std::string> own_lines = common_ground(*here.trainer, here.report);
+  const std::vector<std::string> all = ranks.gather(joined(own_lines, "\n"));
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    ranks.end_together();
+    const std::vector<std::string> first = lines_of(all[0]), other = lines_of(all[rank]);
+    std::size_t line = 0;
+    while (line + 1 < std::min(first.size(), other.size()) && first[line] == other[line]) ++line;
+    bad_input("rank {} differs from rank 0: {}, and on rank 0 {}", rank, other[line], first[line]);
+  }
+}
+
+Beginning begin_together(const TrainRequest& request, Ranks& ranks, TrainListener& listener) {
+  Beginning made;
+  try {
+    made = begin(request, &ranks, listener);
+  } catch (const std::exception& error) {
+    agree(ranks, &error, made);
+    throw;
+  }
+  agree(ranks, nullptr, made);
+  ranks.set_patience(request.ranks.timeout);
+  return made;
+}
+
+}  // namespace
+
+TrainReport run_train(const TrainRequest& asked, TrainListener& listener) {
+  Ranks* const ranks = started_ranks();
+  const TrainRequest request = ranks != nullptr ? of_rank(asked, *ranks) : asked;
+  Beginning made = ranks != nullptr ? begin_together(request, *ranks, listener)
+                                    : begin(request, nullptr, listener);
+  TrainReport& report = made.report;
+  TrainCheckpoints& checkpoints = *made.checkpoints;
+  Trainer& trainer = *made.trainer;
+  const Split& split = *report.data;
 
   // The first question: from here on the listener hears of interruptions, and the record is closed.
   (void)listener.go_on();
@@ -289,7 +434,7 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
     report.error = reason_of(error);
     if (const auto* known = dynamic_cast<const Error*>(&error)) report.error_kind = known->kind();
     (void)record.finish(report.result, report.error);
-    return report;
+    return std::move(report);
   }
   for (const Finding& finding : record.finish(report.result, "")) {
     if (finding.severity == "note") continue;
@@ -300,13 +445,15 @@ TrainReport run_train(const TrainRequest& request, TrainListener& listener) {
   report.joules_per_sample = record.joules_per_sample();
   report.store_trouble = record.trouble();
   report.checkpoint_failed = checkpoints.failed();
-  trainer.runner().session().stop_when([&] { return !listener.go_on(); });
+  if (ranks == nullptr) {
+    trainer.runner().session().stop_when([&] { return !listener.go_on(); });
+  }
   try {
     if (!report.result.interrupted) look_at_the_end(request, trainer, report);
   } catch (const Interrupted&) {
     report.result.interrupted = true;
   }
-  return report;
+  return std::move(report);
 }
 
 }  // namespace ridgeline

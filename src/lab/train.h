@@ -18,6 +18,14 @@
 
 namespace ridgeline {
 
+// Of a training by several processes. This one joins the others where it was started with them.
+struct RankOptions {
+  std::optional<std::int64_t> count;  // that were asked for; nothing: as many as were started
+  double timeout = 300.0;             // seconds that a rank waits for another
+  double bucket_mib = static_cast<double>(kBucketBytes) / (1 << 20);
+  bool synchronise_norms = false;
+};
+
 struct TrainRequest {
   RunOptions run;
   OptimizerOptions optimizer;
@@ -40,6 +48,9 @@ struct TrainRequest {
   bool flip = false, confusion = false;
   std::string target_accuracy;
   std::optional<double> loss_scale;
+  std::optional<std::int64_t> micro_batch;
+  std::optional<double> clip_norm;
+  RankOptions ranks;
 };
 
 // All that is known when a training has ended, however it ended.

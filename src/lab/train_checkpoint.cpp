@@ -27,12 +27,12 @@ TrainCheckpoints::TrainCheckpoints(const CheckpointOptions& options) : options_(
     bad_input("{}: already has a checkpoint; use --resume to continue it, or another folder",
               options.folder);
   }
-  writer_ = std::make_unique<CheckpointWriter>(options.folder);
+  if (options.write) writer_ = std::make_unique<CheckpointWriter>(options.folder);
   if (options.resume) resumed_ = read_last_checkpoint(options.folder);
 }
 
 void TrainCheckpoints::configure(TrainConfig& config, const Split& data) {
-  if (!writer_) return;
+  if (options_.folder.empty()) return;
   config.checkpoint_every = options_.every.value_or(0);
   config.plan.choices = std::make_shared<PlanChoices>();
   if (!resumed_) return;

@@ -17,6 +17,7 @@ struct CheckpointOptions {
   std::string folder;
   std::optional<std::int64_t> every;
   bool resume = false;
+  bool write = true;  // of several ranks one writes
 };
 
 class TrainCheckpoints {
@@ -51,7 +52,7 @@ class TrainCheckpoints {
   void tell_of_file(Trainer& trainer);
 
   CheckpointOptions options_;
-  std::unique_ptr<CheckpointWriter> writer_;
+  std::unique_ptr<CheckpointWriter> writer_;  // null: nothing is written here
   std::optional<Checkpoint> resumed_;
   std::string story_;
   bool failed_ = false;

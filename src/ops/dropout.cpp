@@ -48,9 +48,11 @@ void apply(const DropoutAttributes& a, const StepState& state, const Tensor& src
            const Tensor& dst_tensor) {
   const Elements<T> src(src_tensor), dst(dst_tensor);
   const Shape& shape = dst_tensor.shape();
-  const std::int64_t of_draw = a.per_sample ? shape.elements() / shape[0] : 1;
+  const std::int64_t of_row = shape.elements() / shape[0];
+  const std::int64_t of_draw = a.per_sample ? of_row : 1;
   for (std::int64_t i = 0; i < shape.elements(); ++i) {
-    dst.flat(i) = src.flat(i) * dropout_factor(a, state.seed, state.random_step, i / of_draw);
+    const std::int64_t index = (state.first_row * of_row + i) / of_draw;
+    dst.flat(i) = src.flat(i) * dropout_factor(a, state.seed, state.random_step, index);
   }
 }
 

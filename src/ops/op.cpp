@@ -81,8 +81,16 @@ const OpDef& op_def(OpKind kind) {
       return metrics_op;
     case OpKind::cast:
       return cast_op;
+    case OpKind::accumulate:
+      return accumulate_op;
+    case OpKind::all_reduce:
+      return all_reduce_op;
+    case OpKind::merge_statistics:
+      return merge_statistics_op;
     case OpKind::overflow_guard:
       return overflow_guard_op;
+    case OpKind::clip_norm:
+      return clip_norm_op;
     case OpKind::sgd:
       return sgd_op;
     case OpKind::adam:

@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "base/tensor.h"
+#include "ops/accumulate.h"
 #include "ops/activation.h"
+#include "ops/all_reduce.h"
 #include "ops/batch_norm.h"
 #include "ops/cast.h"
+#include "ops/clip_norm.h"
 #include "ops/concat.h"
 #include "ops/conv2d.h"
 #include "ops/dropout.h"
@@ -73,15 +76,19 @@ enum class OpKind : std::uint8_t {
   overflow_guard,
   sgd,
   adam,
+  accumulate,
+  clip_norm,
+  all_reduce,
+  merge_statistics,
 };
-inline constexpr int kOpKinds = static_cast<int>(OpKind::adam) + 1;
+inline constexpr int kOpKinds = static_cast<int>(OpKind::merge_statistics) + 1;
 
-using Attributes =
-    std::variant<std::monostate, NormalizeAttributes, Conv2dAttributes, ActivationAttributes,
-                 PoolAttributes, BatchNormAttributes, LayerNormAttributes, MultiplyAttributes,
-                 SliceAttributes, SplitAttributes, ShuffleAttributes, PadAttributes,
-                 ResizeAttributes, ReshapeAttributes, DropoutAttributes, LossAttributes,
-                 CastAttributes, OverflowGuardAttributes, SgdAttributes, AdamAttributes>;
+using Attributes = std::variant<
+    std::monostate, NormalizeAttributes, Conv2dAttributes, ActivationAttributes, PoolAttributes,
+    BatchNormAttributes, LayerNormAttributes, MultiplyAttributes, SliceAttributes, SplitAttributes,
+    ShuffleAttributes, PadAttributes, ResizeAttributes, ReshapeAttributes, DropoutAttributes,
+    LossAttributes, CastAttributes, OverflowGuardAttributes, SgdAttributes, AdamAttributes,
+    AccumulateAttributes, ClipNormAttributes, AllReduceAttributes, MergeStatisticsAttributes>;
 
 // Which part of a training step an op belongs to.
 enum class Phase : std::uint8_t {

@@ -15,6 +15,7 @@ struct StepState {
   std::int64_t random_step = 0;  // keys dropout
   std::int64_t epoch = 0;        // keys augmentation
   std::int64_t valid_rows = 0;   // rows of the batch that count; the others give no loss
+  std::int64_t first_row = 0;    // of a larger batch, where this step computes a part: keys dropout
 
   // The host writes these when training begins; then overflow_guard, where a step has one.
   double loss_scale = 1.0;          // the loss's gradient is multiplied by this

@@ -6,6 +6,11 @@
 namespace ridgeline {
 namespace {
 
+// The last step during which step `s` may still run.
+std::int32_t last_step_of(const Step& step, std::int32_t s) {
+  return step.runs_beside() ? step.needed_by - 1 : s;
+}
+
 // Sets first_step and last_step of every form that is no view, from all its views' uses.
 void find_lifetimes(Plan& plan) {
   for (Form& form : plan.forms) form.first_step = form.last_step = -1;
@@ -18,8 +23,13 @@ void find_lifetimes(Plan& plan) {
   };
   const auto steps = static_cast<std::int32_t>(plan.steps.size());
   for (std::int32_t s = 0; s < steps; ++s) {
-    for (const FormId id : plan.steps[static_cast<std::size_t>(s)].inputs) use(id, s);
-    for (const FormId id : plan.steps[static_cast<std::size_t>(s)].outputs) use(id, s);
+    const Step& step = plan.steps[static_cast<std::size_t>(s)];
+    for (const auto* forms : {&step.inputs, &step.outputs}) {
+      for (const FormId id : *forms) {
+        use(id, s);
+        use(id, last_step_of(step, s));
+      }
+    }
   }
   // What the setup makes must outlast every run.
   for (const Step& step : plan.setup) {
@@ -79,6 +89,34 @@ std::vector<char> made_by_setup(const Plan& plan) {
 
 }  // namespace
 
+void set_steps_beside(Plan& plan) {
+  const auto roots = [&](const std::vector<FormId>& forms, std::vector<FormId>& found) {
+    for (const FormId id : forms) {
+      if (id != kNoForm) found.push_back(plan.root(id).form);
+    }
+  };
+  const auto meet = [](const std::vector<FormId>& a, const std::vector<FormId>& b) {
+    return std::any_of(a.begin(), a.end(),
+                       [&](FormId id) { return std::find(b.begin(), b.end(), id) != b.end(); });
+  };
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    Step& step = plan.steps[s];
+    if (!step.kernel->traits.beside) continue;
+    std::vector<FormId> written, touched;
+    roots(step.outputs, written);
+    roots(step.inputs, touched);
+    roots(step.outputs, touched);
+    std::size_t next = s + 1;
+    for (; next < plan.steps.size(); ++next) {
+      std::vector<FormId> read_there, written_there;
+      roots(plan.steps[next].inputs, read_there);
+      roots(plan.steps[next].outputs, written_there);
+      if (meet(read_there, written) || meet(written_there, touched)) break;
+    }
+    step.needed_by = static_cast<std::int32_t>(next);
+  }
+}
+
 void join_in_place(Plan& plan) {
   find_lifetimes(plan);
   const std::vector<char> constant = made_by_setup(plan);
@@ -131,7 +169,7 @@ void plan_memory(Plan& plan) {
     Step& step = plan.steps[s];
     const auto now = static_cast<std::int32_t>(s);
     const auto bytes = aligned(static_cast<std::int64_t>(step.kernel->workspace_bytes));
-    if (bytes > 0) blocks.push_back({bytes, now, now, &step.workspace_offset});
+    if (bytes > 0) blocks.push_back({bytes, now, last_step_of(step, now), &step.workspace_offset});
   }
   plan.scratch_bytes = pack(std::move(blocks));
 }
@@ -156,8 +194,11 @@ std::vector<std::array<std::int64_t, kRoles>> live_bytes(const Plan& plan) {
     }
   }
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    live[s][static_cast<std::size_t>(Role::workspace)] +=
-        aligned(static_cast<std::int64_t>(plan.steps[s].kernel->workspace_bytes));
+    const auto bytes = aligned(static_cast<std::int64_t>(plan.steps[s].kernel->workspace_bytes));
+    const auto now = static_cast<std::int32_t>(s);
+    for (auto at = now; at <= last_step_of(plan.steps[s], now); ++at) {
+      live[static_cast<std::size_t>(at)][static_cast<std::size_t>(Role::workspace)] += bytes;
+    }
   }
   return live;
 }

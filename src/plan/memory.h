@@ -13,6 +13,10 @@ inline constexpr std::int64_t kAlignment = 64;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// Lets steps whose kernels may run beside others do so, until the first step that touches what they
+// write, or writes what they read.
+void set_steps_beside(Plan& plan);
+
 // Lets outputs overwrite inputs that are needed no more.
 void join_in_place(Plan& plan);
 

@@ -82,6 +82,7 @@ Plan make_plan(Graph graph, const PlanOptions& options) {
   settle_layouts(plan, std::move(tiles), options);
   if (pass_enabled(options, "slices")) join_slices(plan);
   if (options.constant_weights && pass_enabled(options, "constants")) set_constants_apart(plan);
+  if (pass_enabled(options, "overlap")) set_steps_beside(plan);
   if (pass_enabled(options, "inplace")) join_in_place(plan);
   plan_memory(plan);
   return plan;

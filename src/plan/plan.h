@@ -38,6 +38,9 @@ struct Step {
   std::vector<NodeId> nodes;  // the ops it covers; none for a reorder
   std::string layer;          // of the first op, or of the op that a reorder serves
   Phase phase = Phase::forward;
+  // Of a step that runs beside others: the first step that must wait for it, or the number of
+  // steps; 0: it runs alone.
+  std::int32_t needed_by = 0;
   std::string provider;  // the backend's name
   std::string row;       // the name of its kernel row, or "reorder"
   std::unique_ptr<Kernel> kernel;
@@ -49,6 +52,7 @@ struct Step {
   Cost boundary;
 
   [[nodiscard]] bool is_reorder() const { return nodes.empty(); }
+  [[nodiscard]] bool runs_beside() const { return needed_by > 0; }
   [[nodiscard]] std::string kernel_name() const;  // "onednn:conv2d/jit:avx2"
 };
 
@@ -85,11 +89,12 @@ struct PlanOptions {
 struct PassInfo {
   std::string_view name, meaning;
 };
-inline constexpr std::array<PassInfo, 4> kPasses = {{
+inline constexpr std::array<PassInfo, 5> kPasses = {{
     {"fusion", "kernels that cover several ops"},
     {"slices", "concatenation and its gradient without copies"},
     {"constants", "weights of inference cast and reordered once, not in every run"},
     {"inplace", "outputs overwrite inputs that are no longer needed"},
+    {"overlap", "ranks exchange gradients while the backward pass goes on"},
 }};
 [[nodiscard]] bool pass_enabled(const PlanOptions& options, std::string_view pass);
 

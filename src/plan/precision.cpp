@@ -46,7 +46,8 @@ class PrecisionPass {
   [[nodiscard]] DType wanted(const Node& node, std::size_t input, ValueId value) const {
     const DType type = type_of(value);
     const bool as_it_comes = node.phase == Phase::optimizer || node.kind == OpKind::cast ||
-                             node.kind == OpKind::overflow_guard;
+                             node.kind == OpKind::overflow_guard ||
+                             node.kind == OpKind::accumulate || node.kind == OpKind::all_reduce;
     if (as_it_comes || !is_float(type) || type == DType::f64) return type;
     const bool wide = (op_def(node.kind).wide_inputs >> input & 1U) != 0 ||
                       made_.graph.value(value).spec.shape.rank() < 2;
@@ -107,7 +108,12 @@ class PrecisionPass {
       if (std::find(guarded.begin(), guarded.end(), id) == guarded.end()) guarded.push_back(id);
     };
     for (const Node& node : from_.nodes()) {
-      if (node.phase == Phase::optimizer) take(node.inputs[1]);
+      if (node.phase != Phase::optimizer) continue;
+      if (node.kind == OpKind::clip_norm) {
+        for (const ValueId gradient : node.inputs) take(gradient);
+        break;  // updates use what it makes of them
+      }
+      take(node.inputs[1]);
     }
     if (guarded.empty()) {
       for (const Node* update : updates_) copy(*update);

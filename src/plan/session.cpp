@@ -113,8 +113,13 @@ std::size_t first_update_of(const Plan& plan) {
 }  // namespace
 
 Session::~Session() {
-  // Kernels that still run would use memory that goes away.
-  if (prepared_) device_.synchronize();
+  // Kernels that still run would use memory that goes away. What went wrong with one that ran
+  // beside others, the run has thrown already.
+  try {
+    if (prepared_) device_.synchronize();
+  } catch (const std::exception&) {
+    return;
+  }
 }
 
 Session::PlanId Session::add(Plan plan) {
@@ -212,7 +217,25 @@ std::vector<Session::BoundStep> Session::bound_steps(const Plan& plan,
   return bound;
 }
 
+namespace {
+
+std::vector<std::size_t> count_beside_done(const Plan& plan) {
+  std::vector<std::size_t> done(plan.steps.size() + 1);
+  std::size_t count = 0;
+  for (const Step& step : plan.steps) {
+    if (!step.runs_beside()) continue;
+    ++count;
+    for (std::size_t s = static_cast<std::size_t>(step.needed_by); s < done.size(); ++s) {
+      done[s] = count;
+    }
+  }
+  return done;
+}
+
+}  // namespace
+
 void Session::bind(Bound& bound) const {
+  bound.beside_done = count_beside_done(bound.plan);
   bound.setup = bound_steps(bound.plan, bound.plan.setup);
   bound.steps = bound_steps(bound.plan, bound.plan.steps);
 }
@@ -264,13 +287,28 @@ void Session::ask_before(const Bound& bound, std::size_t step) const {
   if (stop_ && may_stop && stop_()) throw Interrupted();
 }
 
+// Who observes sees steps one by one: none runs beside another then.
 void Session::launch_all(const Bound& bound) const {
+  const std::size_t before = device_.launched_beside();
+  std::size_t done = 0;
+  const auto join = [&](std::size_t step) {
+    if (observer_ != nullptr || bound.beside_done[step] == done) return;
+    done = bound.beside_done[step];
+    device_.join(before + done);
+  };
   for (std::size_t s = 0; s < bound.steps.size(); ++s) {
     if (s > 0) ask_before(bound, s);
+    join(s);
     if (observer_ != nullptr) observer_->before(s);
-    device_.launch(*bound.plan.steps[s].kernel, bound.steps[s].args);
+    const Step& step = bound.plan.steps[s];
+    if (step.runs_beside() && observer_ == nullptr) {
+      device_.launch_beside(*step.kernel, bound.steps[s].args);
+    } else {
+      device_.launch(*step.kernel, bound.steps[s].args);
+    }
     if (observer_ != nullptr) observer_->after(s);
   }
+  join(bound.steps.size());
 }
 
 void Session::observe(StepObserver* observer) {

@@ -114,6 +114,8 @@ class Session {
   struct Bound {
     Plan plan;
     std::vector<BoundStep> steps, setup;
+    // For each step, and for the end, how many of the steps that run beside others must be done.
+    std::vector<std::size_t> beside_done;
     bool capturable = false;
     std::size_t first_update = 0;  // the first step that changes parameters or optimizer state
     std::int64_t runs = 0;

@@ -67,8 +67,9 @@ constexpr Display of_network(std::string_view label = {}, std::string_view phras
                              std::string_view usual = {}) {
   return {label, phrase, usual, Scope::network};
 }
-constexpr Display of_machine(std::string_view label, std::string_view phrase) {
-  return {label, phrase, {}, Scope::machine};
+constexpr Display of_machine(std::string_view label, std::string_view phrase,
+                             std::string_view usual = {}) {
+  return {label, phrase, usual, Scope::machine};
 }
 
 template <typename Record, typename Type>
@@ -131,6 +132,9 @@ struct Fields<Work> {
       Field{"batch", &R::batch, "samples", "Samples of one iteration", "", shown("", "batch {}")},
       Field{"full_batch", &R::full_batch, "", "1: the whole dataset is one batch", "",
             shown("full batch")},
+      Field{"micro_batch", &R::micro_batch, "samples",
+            "The most samples that a process computes at a time; 0: all of its own", "",
+            of_network("micro-batch", "micro-batch {}")},
       Field{"precision", &R::precision, "", "`fp32`, `tf32`, `bf16`, `fp16`"},
       Field{"optimizer", &R::optimizer, "", "`sgd`, `adam` or `adamw`; NULL: nothing is trained",
             "", of_network()},
@@ -142,6 +146,11 @@ struct Fields<Work> {
             of_network("weight decay", "weight decay {}")},
       Field{"label_smoothing", &R::label_smoothing, "", "Of the loss", "",
             of_network("label smoothing", "label smoothing {}")},
+      Field{"clip_norm", &R::clip_norm, "", "Largest norm of the gradients; 0: any", "",
+            of_network("clipped norm", "norm clipped at {}")},
+      Field{"synchronised_norms", &R::synchronised_norms, "",
+            "1: batch norms over the samples of all ranks", "",
+            of_network("synchronised batch norms")},
       Field{"loss_scale", &R::loss_scale, "", "First loss scale with fp16, if it was set", "",
             of_network("loss scale", "loss scale {}")},
       Field{"data", &R::data, "", "Dataset, or `synthetic`", "", of_network("", "data: {}")},
@@ -192,6 +201,13 @@ struct Fields<Executor> {
             of_machine("loader threads", "{} loader threads")},
       Field{"ranks", &R::ranks, "", "Processes that share the work", "",
             shown("", "{} ranks", "1")},
+      Field{"nodes", &R::nodes, "", "Machines that they run on", "",
+            of_machine("", "{} machines", "1")},
+      Field{"transport", &R::transport, "", "What joins them: the MPI library; NULL: nothing", "",
+            of_machine("transport", "over {}")},
+      Field{"bucket_bytes", &R::bucket_bytes, "bytes",
+            "Gradients that travel together; 0: none travel", "",
+            of_machine("buckets", "buckets of {} bytes")},
       Field{"deterministic", &R::deterministic, "",
             "1: only kernels that give the same bits in every run"},
       Field{"recompute", &R::recompute, "",

@@ -40,6 +40,8 @@ struct Work {
   // One iteration.
   std::int64_t batch = 0;
   bool full_batch = false;  // the whole data set is one batch
+  // The most samples that a process computes at a time, gradients accumulated; 0: all of its own.
+  std::int64_t micro_batch = 0;
   std::string precision = "fp32";
   std::string optimizer;  // "sgd", "adam", "adamw"; empty: nothing is trained
   std::optional<double> learning_rate;
@@ -47,6 +49,8 @@ struct Work {
   bool nesterov = false;
   double weight_decay = 0.0;
   double label_smoothing = 0.0;
+  double clip_norm = 0.0;            // the largest norm of all gradients together; 0: any
+  bool synchronised_norms = false;   // batch norms over the samples of all ranks
   std::optional<double> loss_scale;  // what the loss scale of fp16 begins with, where it was chosen
   // The data.
   std::string data = "synthetic";
@@ -72,8 +76,11 @@ struct Executor {
   std::string backend;  // "native", "auto", "torch-cpu"
   std::string device;   // "cpu", "cuda:0"
   int threads = 0;
-  int workers = 0;  // threads of the loader; 0: there is none
-  int ranks = 1;    // processes that share the work
+  int workers = 0;                // threads of the loader; 0: there is none
+  int ranks = 1;                  // processes that share the work
+  int nodes = 1;                  // machines that they run on
+  std::string transport = {};     // what joins them: "Open MPI v4.1.4"; empty: nothing
+  std::int64_t bucket_bytes = 0;  // of gradients that travel together; 0: none do
   bool deterministic = false;
   bool recompute = false;         // outputs of batch norms are computed again, not kept
   NameList disabled_passes = {};  // of planning

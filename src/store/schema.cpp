@@ -83,6 +83,14 @@ constexpr std::array kMigrations = {
        ALTER TABLE "runs" ADD COLUMN "modes" TEXT;)",
     // 6: networks that come from a file.
     R"(ALTER TABLE "runs" ADD COLUMN "model_hash" TEXT;)",
+    // 7: several ranks, and what large batches need.
+    R"(ALTER TABLE "runs" ADD COLUMN "micro_batch" INTEGER;
+       ALTER TABLE "runs" ADD COLUMN "clip_norm" REAL;
+       ALTER TABLE "runs" ADD COLUMN "synchronised_norms" INTEGER;
+       ALTER TABLE "runs" ADD COLUMN "nodes" INTEGER;
+       ALTER TABLE "runs" ADD COLUMN "transport" TEXT;
+       ALTER TABLE "runs" ADD COLUMN "bucket_bytes" INTEGER;
+       UPDATE "runs" SET "nodes" = 1;)",
 };
 static_assert(kMigrations.size() == kSchemaVersion - 1);
 

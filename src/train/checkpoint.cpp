@@ -222,6 +222,9 @@ Settings settings_of(const TrainConfig& config, const Split& data) {
       {"contents of the data", fingerprint(data)}};
   for (const auto& [name, value] : step.model.options) settings["option " + name] = value;
   if (step.model.source) settings["model file"] = "sha256 " + step.model.source->hash();
+  if (step.clip_norm > 0.0) settings["clip norm"] = fmt::format("{}", step.clip_norm);
+  if (config.micro_batch > 0) settings["micro-batch"] = fmt::format("{}", config.micro_batch);
+  if (config.synchronise_norms) settings["batch norms"] = "synchronised";
   // More epochs than before are welcome, unless the rates so far would have been others.
   if (config.schedule.kind == Schedule::Kind::cosine) {
     settings["epochs (of the cosine schedule)"] = fmt::format("{}", config.epochs);
@@ -234,7 +237,8 @@ Settings surroundings_of(const TrainConfig& config, const Device& device) {
                        {"device", fmt::format("{} ({})", device.name(), device.description())},
                        {"deterministic", config.plan.deterministic ? "yes" : "no"},
                        {"passes switched off", joined(config.plan.disabled_passes, ", ")},
-                       {"threads", fmt::format("{}", thread_count())}};
+                       {"threads", fmt::format("{}", thread_count())},
+                       {"ranks", fmt::format("{}", config.rank_count())}};
   for (const Backend* backend : all_backends()) {
     if (backend->device == device.kind() && backend->unavailable().empty()) {
       settings[fmt::format("version of {}", backend->name)] = backend->version();

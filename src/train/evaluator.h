@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "ranks/ranks.h"
 #include "train/metrics.h"
 #include "train/step_runner.h"
 
@@ -26,13 +27,16 @@ struct EvaluationPlans {
 using SeeLogits =
     std::function<void(std::int64_t sample, std::int32_t label, std::span<const double> logits)>;
 
-// Adds the plans for `samples` samples to a runner that is not prepared yet.
+// Adds the plans for `samples` samples to a runner that is not prepared yet. With ranks, batches
+// are divided among them.
 [[nodiscard]] EvaluationPlans add_evaluation_plans(StepRunner& runner, StepSpec spec,
-                                                   std::int64_t samples);
-// REQUIRES: the loader neither shuffles nor repeats. `see` may be empty.
+                                                   std::int64_t samples,
+                                                   const Ranks* ranks = nullptr);
+// REQUIRES: the loader neither shuffles nor repeats, and gives this rank's part. `see` may be
+// empty; it sees the samples of this rank, by their numbers. The result is that of all ranks.
 [[nodiscard]] Evaluation run_evaluation(StepRunner& runner, Loader& loader,
                                         const EvaluationPlans& plans, std::uint64_t seed,
-                                        const SeeLogits& see);
+                                        const SeeLogits& see, Ranks* ranks = nullptr);
 
 struct EvaluatorConfig {
   StepSpec step;  // its batch is made smaller where there are fewer samples

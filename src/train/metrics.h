@@ -22,6 +22,8 @@ class ConfusionMatrix {
   [[nodiscard]] std::int64_t count(std::int64_t label, std::int64_t predicted) const {
     return counts_[static_cast<std::size_t>(label * classes_ + predicted)];
   }
+  // All of them, to be joined with others'.
+  [[nodiscard]] std::span<std::int64_t> counts() { return counts_; }
   [[nodiscard]] std::int64_t total() const;
   [[nodiscard]] std::int64_t support(std::int64_t label) const;    // samples of a class
   [[nodiscard]] std::int64_t predicted(std::int64_t label) const;  // predictions of a class

@@ -125,6 +125,15 @@ StepGraph in_precision(StepGraph step, Precision precision) {
   return step;
 }
 
+StepGraph divided(StepGraph step, const DivideOptions& options) {
+  if (!options.divides()) return step;
+  DividedGraph made = divide_step(step.graph, options);
+  step.logits = made.value_of[static_cast<std::size_t>(step.logits)];
+  step.loss = made.value_of[static_cast<std::size_t>(step.loss)];
+  step.graph = std::move(made.graph);
+  return step;
+}
+
 // A pattern without a match is a slip of the pen.
 void check_freeze(const StepSpec& spec, std::span<const Parameter> parameters) {
   for (const std::string& pattern : spec.freeze) {
@@ -155,16 +164,20 @@ StepGraph training_graph(const StepSpec& spec, const BuildNetwork& build) {
   if (trained.empty()) bad_input("all parameters are frozen: nothing is left to train");
   std::vector<Seed> seeds;
   for (const ValueId loss : forward.losses) seeds.push_back({loss, kNoValue});
-  const std::vector<ValueId> gradients = differentiate(step.graph, seeds, wanted, spec.recompute);
+  std::vector<ValueId> gradients = differentiate(step.graph, seeds, wanted, spec.recompute);
   for (std::size_t i = 0; i < trained.size(); ++i) {
     ensure(gradients[i] != kNoValue, "{} has no influence on the loss", trained[i].name);
     step.graph.name_gradient(gradients[i], gradient_name(trained[i].name));
     if (spec.keep_gradients) step.graph.mark_output(gradients[i]);
   }
+  if (spec.clip_norm > 0.0) {
+    gradients = step.graph.add_node(OpKind::clip_norm, ClipNormAttributes{spec.clip_norm},
+                                    gradients, "clip_norm", Phase::optimizer);
+  }
   for (std::size_t i = 0; i < trained.size(); ++i) {
     add_update(step.graph, trained[i], gradients[i], spec);
   }
-  return in_precision(std::move(step), spec.precision);
+  return divided(in_precision(std::move(step), spec.precision), spec.divide);
 }
 
 StepGraph evaluation_graph(const StepSpec& spec, const BuildNetwork& build) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/precision.h"
+#include "graph/divide.h"
 #include "graph/fold_norms.h"
 #include "graph/graph.h"
 #include "models/model.h"
@@ -30,6 +31,10 @@ struct StepSpec {
   bool flip = false;
   double label_smoothing = 0.0;
   OptimizerAttributes optimizer = SgdAttributes{};
+  double clip_norm = 0.0;  // the largest norm of all gradients together; 0: any
+  // Of a step that computes a part of the batch, `batch` is the part's rows, or 1 where it has
+  // none.
+  DivideOptions divide = {};
   // Names of parameters that are not trained, with * and ?: 'features.*'.
   std::vector<std::string> freeze = {};
   // Computes the outputs of batch norms and activations again in the backward pass: less memory.

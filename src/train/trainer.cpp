@@ -1,7 +1,9 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -107,6 +109,20 @@ void check_train_config(const TrainConfig& config, const Split& data) {
   if (config.target_accuracy && data.test.empty()) {
     bad_input("a target accuracy needs test samples, and there are none");
   }
+  if (!(config.step.clip_norm >= 0.0) || !std::isfinite(config.step.clip_norm)) {
+    bad_input("clip norm {}: must be above 0", config.step.clip_norm);
+  }
+  if (config.micro_batch < 0) bad_input("micro-batch {}: must be at least 1", config.micro_batch);
+  if (config.full_batch && (config.micro_batch > 0 || config.ranks != nullptr)) {
+    bad_input("--full-batch is one pass of one process: without --micro-batch and ranks");
+  }
+  if (config.step.batch % config.rank_count() != 0) {
+    bad_input("batch {} cannot be divided evenly among {} ranks", config.step.batch,
+              config.rank_count());
+  }
+  if (config.bucket_bytes < 1) {
+    bad_input("buckets of {} bytes: must be at least 1", config.bucket_bytes);
+  }
   if (config.full_batch && (data.train.images != nullptr || config.crop)) {
     bad_input("--full-batch needs images in memory and does not crop or resize them");
   }
@@ -145,7 +161,11 @@ Trainer::Trainer(TrainConfig config, const Split& data, std::unique_ptr<Device> 
 }
 
 LoaderOptions Trainer::loader_options() const {
-  return {.seed = config_.seed, .workers = config_.workers, .strict = config_.strict_images};
+  return {.seed = config_.seed,
+          .workers = config_.workers,
+          .strict = config_.strict_images,
+          .part = config_.rank(),
+          .parts = config_.rank_count()};
 }
 
 std::vector<std::string> Trainer::broken_images() const {
@@ -161,20 +181,55 @@ std::int64_t Trainer::eval_batch(std::int64_t batch) const {
   return std::min(config_.eval_batch > 0 ? config_.eval_batch : batch, data_.test.count());
 }
 
+// Every rank makes the same number of passes, so that they meet.
+Trainer::StepPasses Trainer::add_passes(StepRunner& runner, std::int64_t batch, bool seldom) const {
+  const int ranks = config_.rank_count();
+  const auto rows_of = [&](int rank) {
+    const Range rows = share_of(batch, rank, ranks);
+    return rows.end - rows.begin;
+  };
+  const std::int64_t most = rows_of(0);
+  const std::int64_t at_once = config_.micro_batch > 0 ? std::min(config_.micro_batch, most) : most;
+  const auto count = static_cast<int>((most + at_once - 1) / at_once);
+  StepPasses made{.first_row = share_of(batch, config_.rank(), ranks).begin, .passes = {}};
+  std::map<std::array<std::int64_t, 4>, Session::PlanId> known;
+  for (int pass = 0; pass < count; ++pass) {
+    const Range rows = share_of(rows_of(config_.rank()), pass, count);
+    StepSpec spec = config_.step;
+    DivideOptions& divide = spec.divide;
+    divide.part = {.rows = rows.end - rows.begin, .pass_rows = 0, .batch_rows = batch};
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Range there = share_of(rows_of(rank), pass, count);
+      divide.part.pass_rows += there.end - there.begin;
+    }
+    divide.ranks = ranks;
+    divide.bucket_bytes = config_.bucket_bytes;
+    divide.synchronise_norms = config_.synchronise_norms;
+    divide.several_passes = count > 1;
+    divide.first_pass = pass == 0;
+    divide.last_pass = pass == count - 1;
+    spec.batch = std::max<std::int64_t>(divide.part.rows, 1);
+    const auto [plan, is_new] = known.try_emplace(
+        {divide.part.rows, divide.part.pass_rows, divide.first_pass, divide.last_pass});
+    if (is_new) plan->second = runner.add_training(spec, seldom);
+    made.passes.push_back({plan->second, rows.begin, divide.part.rows});
+  }
+  return made;
+}
+
 Trainer::Plans Trainer::add_plans(StepRunner& runner, std::int64_t batch) const {
   Plans plans;
-  StepSpec spec = config_.step;
-  spec.batch = batch;
-  plans.train = runner.add_training(spec);
-  spec.batch = data_.train.count() % batch;
-  if (spec.batch > 0 && config_.last_batch == LastBatch::smaller) {
-    plans.train_rest = runner.add_training(spec, true);
+  plans.train = add_passes(runner, batch, false);
+  const std::int64_t rest = data_.train.count() % batch;
+  if (rest > 0 && config_.last_batch == LastBatch::smaller) {
+    plans.train_rest = add_passes(runner, rest, true);
   }
   if (data_.test.empty()) return plans;
+  StepSpec spec = config_.step;
   // The test loss is the plain cross-entropy, comparable whatever training smooths.
   spec.label_smoothing = 0.0;
   spec.batch = eval_batch(batch);
-  plans.eval = add_evaluation_plans(runner, spec, data_.test.count());
+  plans.eval = add_evaluation_plans(runner, spec, data_.test.count(), config_.ranks);
   return plans;
 }
 
@@ -183,7 +238,8 @@ std::int64_t Trainer::host_bytes(std::int64_t batch) const {
   if (config_.full_batch) return 0;
   const int slots = LoaderOptions{}.prefetch + 1;
   const std::int64_t tested = data_.test.images != nullptr ? eval_batch(batch) : 0;
-  return slots * (batch + tested) * static_cast<std::int64_t>(data_.train.sample_bytes());
+  return slots * ((batch + tested) / config_.rank_count()) *
+         static_cast<std::int64_t>(data_.train.sample_bytes());
 }
 
 void Trainer::check_memory_for_plans() const {
@@ -198,12 +254,12 @@ void Trainer::check_memory_for_plans() const {
 }
 
 std::vector<std::string> Trainer::kernels() const {
-  std::vector<Session::PlanId> plans = {plans_.train};
-  if (plans_.train_rest) plans.push_back(*plans_.train_rest);
   std::vector<std::string> names;
-  for (const Session::PlanId plan : plans) {
-    for (const Step& step : runner_->session().plan(plan).steps) {
-      names.push_back(step.kernel_name());
+  for (const StepPasses* step : {&plans_.train, &plans_.train_rest}) {
+    for (const Pass& pass : step->passes) {
+      for (const Step& one : runner_->session().plan(pass.plan).steps) {
+        names.push_back(one.kernel_name());
+      }
     }
   }
   return names;
@@ -218,7 +274,10 @@ Evaluation Trainer::evaluate(ConfusionMatrix* confusion) {
     };
   }
   const Evaluation result =
-      run_evaluation(*runner_, *test_loader_, *plans_.eval, config_.seed, see);
+      run_evaluation(*runner_, *test_loader_, *plans_.eval, config_.seed, see, config_.ranks);
+  if (confusion != nullptr && config_.ranks != nullptr) {
+    config_.ranks->all_reduce(confusion->counts());
+  }
   if (config_.full_batch) {
     // The test batches lay where the training data has its place.
     runner_->write_batch(first_rows(data_.train, sample_numbers_,
@@ -271,7 +330,11 @@ class Trainer::Run {
                            : config_.epochs;
     result_.epochs.reserve(static_cast<std::size_t>(std::min<std::int64_t>(reports, 100'000)));
     start_ = Clock::now();
-    const StopWhen stop(runner_.session(), [this] { return observer_.stop(); });
+    // Ranks stop together, between two steps.
+    std::optional<StopWhen> stop;
+    if (config_.ranks == nullptr) {
+      stop.emplace(runner_.session(), [this] { return observer_.stop(); });
+    }
     if (progress_.untested) test(not_trained_here(*progress_.untested));
     while (progress_.epoch < config_.epochs && !finished()) {
       if (const auto epoch = config_.full_batch ? train_iterations() : train_epoch()) {
@@ -375,14 +438,28 @@ class Trainer::Run {
     return result;
   }
 
-  struct Loaded {
-    std::int64_t rows = 0, index = 0;
-  };
-  std::optional<Loaded> load_next(Loader& loader) {
+  [[nodiscard]] const StepPasses& passes_of(std::int64_t batch_rows) const {
+    return batch_rows == config_.step.batch ? trainer_.plans_.train : trainer_.plans_.train_rest;
+  }
+
+  // What one pass takes is on its way at once.
+  std::optional<Batch> load_next(Loader& loader) {
     const std::optional<Batch> batch = loader.next();
-    if (!batch) return std::nullopt;
-    runner_.write_batch(*batch);
-    return Loaded{batch->rows, batch->index};
+    if (batch && passes_of(batch->batch_rows).passes.size() == 1) runner_.write_batch(*batch);
+    return batch;
+  }
+
+  [[nodiscard]] static Batch rows_of(const Batch& batch, const Pass& pass) {
+    Batch part = batch;
+    const auto first = static_cast<std::size_t>(pass.first);
+    const auto rows = static_cast<std::size_t>(pass.rows);
+    const std::size_t bytes =
+        batch.rows > 0 ? batch.pixels.size() / static_cast<std::size_t>(batch.rows) : 0;
+    part.pixels = batch.pixels.subspan(first * bytes, rows * bytes);
+    part.labels = batch.labels.subspan(first, rows);
+    part.samples = batch.samples.subspan(first, rows);
+    part.rows = pass.rows;
+    return part;
   }
 
   std::optional<EpochResult> train_epoch() {
@@ -391,24 +468,21 @@ class Trainer::Run {
     if (progress_.step_in_epoch == 0) {
       clear_totals();
     } else {
-      runner_.write_totals(progress_.totals);
+      // They are the totals of all ranks: one has them.
+      runner_.write_totals(config_.rank() == 0 ? progress_.totals : MetricTotals());
     }
     Stretch stretch;
     loader.start_epoch(epoch, progress_.step_in_epoch);
     // The next batch travels while a device computes.
-    std::optional<Loaded> batch = load_next(loader);
+    std::optional<Batch> batch = load_next(loader);
     while (batch && !result_.interrupted) {
-      const Loaded now = *batch;
-      const bool full = now.rows == config_.step.batch;
-      if (!start_step(full ? trainer_.plans_.train : *trainer_.plans_.train_rest, now.rows,
-                      epoch)) {
-        break;
-      }
+      const std::int64_t rows = batch->batch_rows, done = batch->index + 1;
+      if (!start_step(passes_of(rows), *batch, epoch)) break;
       batch = load_next(loader);
       finish_step(epoch);
-      count(stretch, now.rows, loader.wait_seconds());
-      progress_.step_in_epoch = now.index + 1;
-      report_step(epoch, now.index + 1);
+      count(stretch, rows, loader.wait_seconds());
+      progress_.step_in_epoch = done;
+      report_step(epoch, done);
       if (checkpoint_due() && progress_.step_in_epoch < steps_in_epoch_) save_within(stretch);
     }
     return result_of(stretch, epoch + 1, loader.wait_seconds(),
@@ -423,7 +497,8 @@ class Trainer::Run {
     while (progress_.epoch < last && !result_.interrupted) {
       const MetricTotals before = progress_.totals;
       clear_totals();
-      if (!start_step(trainer_.plans_.train, config_.step.batch, progress_.epoch)) {
+      // The batch is on the device already.
+      if (!start_step(trainer_.plans_.train, Batch(), progress_.epoch)) {
         progress_.totals = before;
         break;
       }
@@ -446,17 +521,21 @@ class Trainer::Run {
   }
 
   // False when it was interrupted, and nothing was changed.
-  bool start_step(Session::PlanId plan, std::int64_t rows, std::int64_t epoch) {
+  bool start_step(const StepPasses& step, const Batch& batch, std::int64_t epoch) {
     Session& session = runner_.session();
-    session.step_state() = {.learning_rate = rate_of(epoch),
-                            .optimizer_step = result_.steps + 1,
-                            .seed = config_.seed,
-                            .random_step = result_.steps,
-                            .epoch = epoch,
-                            .valid_rows = rows};
     if (session.stops_within_runs()) runner_.note_statistics();
     try {
-      session.run(plan);
+      for (const Pass& pass : step.passes) {
+        if (step.passes.size() > 1) runner_.write_batch(rows_of(batch, pass));
+        session.step_state() = {.learning_rate = rate_of(epoch),
+                                .optimizer_step = result_.steps + 1,
+                                .seed = config_.seed,
+                                .random_step = result_.steps,
+                                .epoch = epoch,
+                                .valid_rows = pass.rows,
+                                .first_row = step.first_row + pass.first};
+        session.run(pass.plan);
+      }
     } catch (const Interrupted&) {
       runner_.put_back_statistics();
       result_.interrupted = true;
@@ -469,10 +548,21 @@ class Trainer::Run {
   void finish_step(std::int64_t epoch) {
     const MetricTotals before = progress_.totals;
     progress_.totals = runner_.totals();
+    if (config_.ranks != nullptr) join_ranks(*config_.ranks);
     const double loss =
         (progress_.totals.loss - before.loss) / (progress_.totals.rows - before.rows);
     if (!std::isfinite(loss)) stop_for_loss(loss, epoch);
     progress_.loss = loss;
+  }
+
+  // The totals of all; and whether anybody wants to stop, which all do together.
+  void join_ranks(Ranks& ranks) {
+    MetricTotals& totals = progress_.totals;
+    std::array<double, 5> sums = {totals.loss, totals.top1, totals.top5, totals.rows,
+                                  observer_.stop() ? 1.0 : 0.0};
+    ranks.all_reduce(sums);
+    totals = {sums[0], sums[1], sums[2], sums[3]};
+    stop_asked_ = sums[4] > 0.0;
   }
 
   void report_step(std::int64_t epoch, std::int64_t step_in_epoch) {
@@ -482,7 +572,7 @@ class Trainer::Run {
                        .done = result_.steps,
                        .total = config_.epochs * steps_in_epoch_,
                        .loss = progress_.loss});
-    result_.interrupted = observer_.stop();
+    result_.interrupted = config_.ranks != nullptr ? stop_asked_ : observer_.stop();
   }
 
   [[nodiscard]] std::string likely_cause() const {
@@ -493,6 +583,7 @@ class Trainer::Run {
   }
 
   [[noreturn]] void stop_for_loss(double loss, std::int64_t epoch) {
+    if (config_.ranks != nullptr) config_.ranks->end_together();  // all see the same loss
     const std::string where = config_.full_batch
                                   ? fmt::format("iteration {}", result_.steps)
                                   : fmt::format("step {} (epoch {})", result_.steps, epoch + 1);
@@ -626,8 +717,9 @@ class Trainer::Run {
   TrainProgress progress_;
   TrainResult& result_ = progress_.result;
   Clock::time_point start_;
-  double seconds_before_;  // of the trainings that this one goes on from, with their checkpoints
-  bool stepped_ = false;   // the first step is done
+  double seconds_before_;    // of the trainings that this one goes on from, with their checkpoints
+  bool stepped_ = false;     // the first step is done
+  bool stop_asked_ = false;  // by any rank
 };
 
 TrainResult Trainer::train(TrainObserver& observer) { return Run(*this, observer).go(); }

@@ -11,6 +11,7 @@
 
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "ranks/ranks.h"
 #include "train/evaluator.h"
 #include "train/metrics.h"
 #include "train/schedule.h"
@@ -19,7 +20,8 @@
 namespace ridgeline {
 
 struct TrainConfig {
-  StepSpec step;  // in full-batch mode its batch is the number of training samples
+  // In full-batch mode its batch is the number of training samples; with ranks it is that of all.
+  StepSpec step;
   PlanRequest plan;
   std::int64_t epochs = 10;
   // The whole training set is one batch that stays on the device: an epoch is one iteration.
@@ -39,6 +41,15 @@ struct TrainConfig {
   double first_loss_scale = ridgeline::first_loss_scale(Precision::fp16);  // in fp16
   // Steps between two calls of on_checkpoint within an epoch; 0: only between epochs.
   std::int64_t checkpoint_every = 0;
+  // The most rows that are computed at a time; a batch of more takes several passes, whose
+  // gradients are accumulated. 0: a whole batch at once.
+  std::int64_t micro_batch = 0;
+  Ranks* ranks = nullptr;  // that share the batches; null: there are no others
+  bool synchronise_norms = false;
+  std::int64_t bucket_bytes = kBucketBytes;
+
+  [[nodiscard]] int rank() const { return ranks != nullptr ? ranks->rank() : 0; }
+  [[nodiscard]] int rank_count() const { return ranks != nullptr ? ranks->size() : 1; }
 };
 
 // Throws bad_input for what no training can be done with.
@@ -166,7 +177,8 @@ class Trainer {
 
   [[nodiscard]] const TrainConfig& config() const { return config_; }
   [[nodiscard]] StepRunner& runner() { return *runner_; }
-  [[nodiscard]] Session::PlanId training_plan() const { return plans_.train; }
+  // Of the last pass of a step, which ends with the update.
+  [[nodiscard]] Session::PlanId training_plan() const { return plans_.train.passes.back().plan; }
   [[nodiscard]] std::optional<Session::PlanId> evaluation_plan() const {
     return plans_.eval ? std::optional(plans_.eval->full) : std::nullopt;
   }
@@ -177,14 +189,24 @@ class Trainer {
  private:
   class Run;
 
-  // The plans of a training; one for the rest where the batch leaves a smaller one at the end.
+  // A part of a batch that is computed at a time.
+  struct Pass {
+    Session::PlanId plan = 0;
+    std::int64_t first = 0, rows = 0;  // of this rank's rows
+  };
+  // What a step is made of.
+  struct StepPasses {
+    std::int64_t first_row = 0;  // of this rank's rows in the batch
+    std::vector<Pass> passes;
+  };
+  // The plans of a training; those for the rest where the batch leaves a smaller one at the end.
   struct Plans {
-    Session::PlanId train = 0;
-    std::optional<Session::PlanId> train_rest;
+    StepPasses train, train_rest;
     std::optional<EvaluationPlans> eval;
   };
 
   Plans add_plans(StepRunner& runner, std::int64_t batch) const;
+  [[nodiscard]] StepPasses add_passes(StepRunner& runner, std::int64_t batch, bool seldom) const;
   [[nodiscard]] std::int64_t eval_batch(std::int64_t batch) const;
   [[nodiscard]] LoaderOptions loader_options() const;
   [[nodiscard]] std::vector<std::string> broken_images() const;

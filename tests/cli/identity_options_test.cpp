@@ -107,6 +107,13 @@ OptionCases train_cases() {
           {"--confusion", {Changes::nothing, "--confusion"}},
           {"--tensorboard", {Changes::nothing, "--tensorboard board"}},
           {"--tensorboard-every", {Changes::nothing, "--tensorboard-every 2"}},
+          {"--micro-batch", {Changes::work, "--micro-batch 2"}},
+          {"--clip-norm", {Changes::work, "--clip-norm 0.5"}},
+          {"--ranks", {Changes::executor, "--ranks 2"}},
+          {"--bucket", {Changes::executor, "--bucket 0.01", "--ranks 2"}},
+          {"--sync-batch-norm", {Changes::work, "--sync-batch-norm", "--ranks 2"}},
+          {"--rank-timeout", {Changes::nothing, "--rank-timeout 60", "--ranks 2"}},
+          {"--restarts", {Changes::nothing, "--restarts 1 --checkpoint again", "--ranks 2"}},
       });
 }
 

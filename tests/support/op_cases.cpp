@@ -12,6 +12,8 @@ Phase phase_of(OpKind kind) {
     case OpKind::bias_backward:
     case OpKind::bn_backward_reduce:
     case OpKind::multiply_backward:
+    case OpKind::accumulate:
+    case OpKind::all_reduce:
       return Phase::backward_weights;
     case OpKind::conv2d_backward_data:
     case OpKind::linear_backward_data:
@@ -23,6 +25,7 @@ Phase phase_of(OpKind kind) {
     case OpKind::softmax_cross_entropy_backward:
       return Phase::backward_data;
     case OpKind::overflow_guard:
+    case OpKind::clip_norm:
     case OpKind::sgd:
     case OpKind::adam:
       return Phase::optimizer;

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <array>
+
 #include "support/op_cases.h"
 
 namespace ridgeline::testing {
@@ -212,6 +214,43 @@ void add_guard_cases(std::vector<OpCase>& cases) {
   }
 }
 
+// Gradients of several shapes, the second longer than one piece of a kernel; or a single one.
+std::vector<ValueId> gradients_of(CaseBuilder& builder, bool several) {
+  if (!several) return {builder.state({3, 7}, Role::gradient)};
+  return {builder.state({17, 5, 3, 3}, Role::gradient), builder.state({20011}, Role::gradient),
+          builder.state({3, 7}, Role::gradient)};
+}
+
+void add_gradient_cases(std::vector<OpCase>& cases, bool several) {
+  const char* name = several ? "several" : "one";
+  for (const bool first : {true, false}) {
+    CaseBuilder builder(fmt::format("accumulate.{}_{}", first ? "first" : "more", name));
+    std::vector<ValueId> inputs = gradients_of(builder, several);
+    for (const ValueId value : gradients_of(builder, several)) inputs.push_back(value);
+    builder.node(OpKind::accumulate, inputs, AccumulateAttributes{first});
+    cases.push_back(builder.done());
+  }
+  for (const bool shrinks : {true, false}) {
+    CaseBuilder builder(fmt::format("clip_norm.{}_{}", shrinks ? "shrinks" : "stays", name));
+    builder.step().gradient_scale = 4.0;
+    builder.node(OpKind::clip_norm, gradients_of(builder, several),
+                 ClipNormAttributes{shrinks ? 0.5 : 1e6});
+    cases.push_back(builder.done());
+  }
+  for (const bool in_place : {true, false}) {
+    CaseBuilder builder(fmt::format("all_reduce.alone{}_{}", in_place ? "_in_place" : "", name));
+    builder.node(OpKind::all_reduce, gradients_of(builder, several),
+                 AllReduceAttributes{.weight = 0.5, .scale = 3.0, .in_place = in_place});
+    cases.push_back(builder.done());
+  }
+  for (const std::int64_t channels : several ? std::array{13, 64} : std::array{1, 2}) {
+    CaseBuilder builder(fmt::format("merge_statistics.alone_{}", channels));
+    const auto [mean, variance] = statistics_of(builder, channels);
+    builder.node(OpKind::merge_statistics, {mean, variance}, MergeStatisticsAttributes{});
+    cases.push_back(builder.done());
+  }
+}
+
 }  // namespace
 
 void add_batch_norm_cases(std::vector<OpCase>& cases) {
@@ -227,6 +266,7 @@ void add_training_cases(std::vector<OpCase>& cases) {
   for (const LossCase& p : loss_cases()) add_loss_cases(cases, p);
   for (const OptimizerCase& p : optimizer_cases()) add_optimizer_case(cases, p);
   add_guard_cases(cases);
+  for (const bool several : {true, false}) add_gradient_cases(cases, several);
 }
 
 }  // namespace ridgeline::testing

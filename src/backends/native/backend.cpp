@@ -55,6 +55,7 @@ std::vector<KernelRow> join_rows() {
                                                 resample_rows(),
                                                 loss_rows(),
                                                 normalize_rows(),
+                                                gradient_rows(),
                                                 optimizer_rows()}) {
     rows.insert(rows.end(), some.begin(), some.end());
   }

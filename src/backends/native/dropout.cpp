@@ -19,6 +19,7 @@ struct DropoutTask {
   DropoutAttributes attributes;
   std::uint64_t seed = 0;
   std::int64_t step = 0;
+  std::int64_t first = 0;  // the logical index of the first element
   RowSpace space;
   RowOperand src, dst;
   std::int64_t pixels = 0, channels = 0;  // nhwc: one row is one pixel
@@ -51,7 +52,7 @@ void drop_rows_of(const DropoutTask& task, Range range) {
           task.pixels > 0
               ? (row / task.pixels * task.channels + i) * task.pixels + row % task.pixels
               : row * task.space.width + i;
-      drop_one(task, src + i, dst + i, index);
+      drop_one(task, src + i, dst + i, task.first + index);
     }
   }
 }
@@ -150,7 +151,8 @@ HWY_INLINE void drop_pixel(const DropoutTask& task, const Mask& mask, const T* s
                            std::int64_t row) {
   const FloatTag d;
   const WordTag dw;
-  const std::int64_t first = row / task.pixels * task.channels * task.pixels + row % task.pixels;
+  const std::int64_t first =
+      task.first + row / task.pixels * task.channels * task.pixels + row % task.pixels;
   const Words plane = hn::Set(dw, static_cast<std::uint32_t>(task.pixels));
   for_lanes(d, task.channels, [&](auto lanes, std::int64_t c) HWY_ATTR {
     const Words channel = hn::Iota(dw, static_cast<std::uint32_t>(c));
@@ -175,7 +177,7 @@ void drop_rows_of(const DropoutTask& task, Range range) {
     if (task.pixels > 0) {
       drop_pixel(task, mask, src, dst, row);
     } else {
-      drop_run(task, mask, src, dst, row * task.space.width, task.space.width_of(row));
+      drop_run(task, mask, src, dst, task.first + row * task.space.width, task.space.width_of(row));
     }
   }
 }
@@ -208,6 +210,7 @@ class Dropout final : public Kernel {
     task.attributes = attributes_;
     task.seed = args.state->seed;
     task.step = args.state->random_step;
+    task.first = args.state->first_row * (src.shape().elements() / src.shape()[0]);
     if (src.layout.kind() == LayoutKind::nhwc) {
       const RowView view = rows_of(src);
       task.space = {view.rows, view.width, view.width, false, src.spec.dtype};

@@ -77,6 +77,9 @@ namespace ridgeline::native {
 // u8 pixels to floats, channels innermost, some samples mirrored.
 [[nodiscard]] std::span<const KernelRow> normalize_rows();
 
+// All gradients of a step together: accumulated over several passes, and clipped by their norm.
+[[nodiscard]] std::span<const KernelRow> gradient_rows();
+
 // SGD and Adam: all updates of a step with the same settings as one kernel, and each alone.
 [[nodiscard]] std::span<const KernelRow> optimizer_rows();
 

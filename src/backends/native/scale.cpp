@@ -168,9 +168,10 @@ class Scale final : public Kernel {
     auto* const made = Carver(args.workspace).take<float>(factors_ * width);
     for (std::int64_t n = 0; n < factors_; ++n) {
       float* row = made + n * width;
-      const float whole = operands_.dropout ? dropout_factor(*operands_.dropout, args.state->seed,
-                                                             args.state->random_step, n)
-                                            : 1.0F;
+      const float whole = operands_.dropout
+                              ? dropout_factor(*operands_.dropout, args.state->seed,
+                                               args.state->random_step, args.state->first_row + n)
+                              : 1.0F;
       if (operands_.factor) {
         const Tensor& given = args.inputs[*operands_.factor];
         const std::int64_t from = given.shape().rank() == 4 ? n * rows_of(given).stride : 0;

@@ -7,8 +7,9 @@
 #define RANDOM_STEP 3
 #define EPOCH 4
 #define VALID_ROWS 5
-#define LOSS_SCALE 6
-#define GRADIENT_SCALE 7
-#define OVERFLOW_SEEN 8
-#define OVERFLOWS 9
-#define STEPS_IN_RANGE 10
+#define FIRST_ROW 6
+#define LOSS_SCALE 7
+#define GRADIENT_SCALE 8
+#define OVERFLOW_SEEN 9
+#define OVERFLOWS 10
+#define STEPS_IN_RANGE 11

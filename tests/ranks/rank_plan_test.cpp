@@ -1,0 +1,161 @@
+// The Plan of one of several ranks, with ranks that live in the test.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backends/auto.h"
+#include "data/synthetic.h"
+#include "ranks/ranks.h"
+#include "train/trainer.h"
+
+namespace ridgeline {
+namespace {
+
+// Two ranks of which the other always has the same values.
+class TwinRanks final : public Ranks {
+ public:
+  TwinRanks() {
+    size_ = 2;
+    use_ranks(this);
+  }
+  ~TwinRanks() override { use_ranks(nullptr); }
+
+  void all_reduce(std::span<float> values, Reduction reduction) override {
+    twice(values, reduction);
+  }
+  void all_reduce(std::span<double> values, Reduction reduction) override {
+    twice(values, reduction);
+  }
+  void all_reduce(std::span<std::int64_t> values, Reduction reduction) override {
+    twice(values, reduction);
+  }
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    std::copy(mine.begin(), mine.end(), all.begin());
+    std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(mine.size()));
+  }
+  [[noreturn]] void abort(int code) override { std::_Exit(code); }
+  void finish() override {}
+
+  std::size_t calls = 0;
+
+ private:
+  template <typename T>
+  void twice(std::span<T> values, Reduction reduction) {
+    ++calls;
+    if (reduction == Reduction::sum) {
+      for (T& value : values) value += value;
+    }
+  }
+};
+
+StepSpec spec_of(const char* model, bool synchronise) {
+  StepSpec spec;
+  spec.model.name = model;
+  spec.model.channels = 3;
+  spec.model.height = spec.model.width = 32;
+  spec.batch = 4;
+  spec.optimizer = SgdAttributes{.momentum = 0.9};
+  spec.divide.part = {.rows = 4, .pass_rows = 8, .batch_rows = 8};
+  spec.divide.ranks = 2;
+  spec.divide.bucket_bytes = 10'000;
+  spec.divide.synchronise_norms = synchronise;
+  return spec;
+}
+
+Plan plan_of(const StepSpec& spec, const std::vector<std::string>& disabled = {}) {
+  const std::unique_ptr<Device> device = make_cpu_device();
+  return plan_for(training_graph(spec).graph,
+                  {.backend = "native", .disabled_passes = disabled, .cache = {}}, *device);
+}
+
+std::vector<std::size_t> steps_beside(const Plan& plan) {
+  std::vector<std::size_t> beside;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    if (plan.steps[s].runs_beside()) beside.push_back(s);
+  }
+  return beside;
+}
+
+TEST(RankPlan, GradientsTravelWhileTheBackwardPassGoesOn) {
+  TwinRanks ranks;
+  const Plan plan = plan_of(spec_of("resnet18", false));
+  std::size_t buckets = 0, long_ones = 0;
+  for (const std::size_t s : steps_beside(plan)) {
+    const Step& step = plan.steps[s];
+    EXPECT_EQ(step.kernel_name(), "mpi:all_reduce/all_reduce");
+    EXPECT_GT(step.boundary.bytes_read, 0);
+    if (!step.layer.starts_with("gradients.")) continue;
+    ++buckets;
+    if (step.needed_by > static_cast<std::int32_t>(s) + 10) ++long_ones;
+    // No gradient waits for a later one's exchange.
+    for (std::size_t next = s + 1; next < static_cast<std::size_t>(step.needed_by); ++next) {
+      EXPECT_NE(plan.steps[next].phase, Phase::optimizer);
+    }
+  }
+  EXPECT_GT(buckets, 10U);
+  EXPECT_GT(long_ones, buckets / 2);
+  EXPECT_TRUE(steps_beside(plan_of(spec_of("resnet18", false), {"overlap"})).empty());
+}
+
+// What a step that runs beside others touches is nobody else's until it is joined.
+TEST(RankPlan, NothingTakesTheMemoryOfAStepThatRunsBeside) {
+  TwinRanks ranks;
+  for (const bool synchronise : {false, true}) {
+    const Plan plan = plan_of(spec_of("resnet18", synchronise));
+    std::size_t compared = 0;
+    for (const std::size_t s : steps_beside(plan)) {
+      const Step& step = plan.steps[s];
+      std::vector<FormId> own;
+      for (const auto* forms : {&step.inputs, &step.outputs}) {
+        for (const FormId id : *forms) own.push_back(plan.root(id).form);
+      }
+      for (std::size_t next = s + 1; next < static_cast<std::size_t>(step.needed_by); ++next) {
+        for (const FormId id : plan.steps[next].outputs) {
+          if (id == kNoForm) continue;
+          const FormId written = plan.root(id).form;
+          for (const FormId mine : own) {
+            EXPECT_NE(written, mine) << step.layer << " and " << plan.steps[next].layer;
+            if (plan.in_state(mine) || plan.in_state(written)) continue;
+            const Form &a = plan.form(mine), &b = plan.form(written);
+            EXPECT_TRUE(a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset);
+            ++compared;
+          }
+        }
+      }
+    }
+    EXPECT_GT(compared, 0U) << "statistics lie in scratch memory";
+  }
+}
+
+TEST(RankPlan, OverlapChangesNoBit) {
+  TwinRanks ranks;
+  const Split data = make_synthetic(
+      {.channels = 3, .height = 32, .width = 32, .classes = 10, .count = 24, .test_count = 0});
+  std::vector<std::vector<std::byte>> weights;
+  for (const bool overlap : {true, false}) {
+    TrainConfig config;
+    config.step = spec_of("shufflenet_v2_x0_5", false);
+    config.step.divide = {};
+    config.step.batch = 8;
+    config.plan.backend = "native";
+    if (!overlap) config.plan.disabled_passes = {"overlap"};
+    config.epochs = 1;
+    config.ranks = &ranks;
+    config.bucket_bytes = 10'000;
+    ranks.calls = 0;
+    Trainer trainer(config, data, make_cpu_device());
+    TrainObserver silent;
+    (void)trainer.train(silent);
+    EXPECT_GT(ranks.calls, 30U);
+    std::vector<std::byte> all;
+    for (const StepRunner::NamedTensor& tensor : trainer.runner().read_weights()) {
+      all.insert(all.end(), tensor.bytes.begin(), tensor.bytes.end());
+    }
+    weights.push_back(std::move(all));
+  }
+  EXPECT_TRUE(weights[0] == weights[1]);
+}
+
+}  // namespace
+}  // namespace ridgeline
