@@ -113,8 +113,13 @@ std::size_t first_update_of(const Plan& plan) {
 }  // namespace
 
 Session::~Session() {
-  // Kernels that still run would use memory that goes away.
-  if (prepared_) device_.synchronize();
+  // Kernels that still run would use memory that goes away. What went wrong with one that ran
+  // beside others, the run has thrown already.
+  try {
+    if (prepared_) device_.synchronize();
+  } catch (const std::exception&) {
+    return;
+  }
 }
 
 Session::PlanId Session::add(Plan plan) {
