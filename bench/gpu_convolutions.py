@@ -2,9 +2,10 @@
 
 usage: bench/gpu_convolutions.py [--models a,b] [--precision bf16] [--image 224] [--batch 128] [--program build/ridgeline] [--out FILE]
 
-Both backends train the same network in one process; every step of their plans is timed alone. A convolution's rate is its FLOPs over its time;
-a row shows the share of cuDNN's rate that our kernels reach, over the sum of a network's layers and as the geometric mean over them. Depthwise
-convolutions are left out: cuDNN's are not used."""
+Both backends train the same network in one process; every step of their plans is timed alone. Nothing is fused, so
+that a convolution's time is its own. Its rate is its FLOPs over its time; a row shows the share of cuDNN's rate that our
+kernels reach, over the sum of a network's layers and as the geometric mean over them. Depthwise convolutions are left
+out: cuDNN's are not used."""
 
 import argparse
 import json
@@ -45,7 +46,7 @@ def main():
     for model in arguments.models.split(","):
         command = [arguments.program, "bench", model, "--device", "cuda:0", "--backend", "cuda,cudnn", "--precision", arguments.precision,
                    "--batch", str(arguments.batch), "--image", str(arguments.image), "--warmup", "3", "--iterations", "10",
-                   "--per-step", "--no-store", "--no-split", "--telemetry", "0", "--json"]
+                   "--per-step", "--no-store", "--no-split", "--telemetry", "0", "--json", "--no-pass", "fusion"]
         ours, theirs = (steps_of(result) for result in json.loads(subprocess.check_output(command))["results"])
         for kind, name in KINDS.items():
             pairs = [(ours[key][0], theirs[key][0]) for key in ours

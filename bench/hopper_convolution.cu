@@ -1,8 +1,10 @@
 // Checks and times the convolutions on Hopper's own instructions, tile by tile: each against sums
 // in double of some elements of its result, on odd shapes and on the layers of real networks.
 // usage: build/bench/hopper_convolution ROLE [TILE] [--odd] [--images N]
-// ROLE: forward, statistics (forward with them), data or weights; TILE: wide, narrow, high, large,
-// tall. Prints a line of values for each layer: role, tile, layer, count, ms, TFLOP/s, error.
+// ROLE: forward, statistics (forward with them), data, weights, gated or added (data with a ReLU's
+// and a normalisation's gradient, with and without another gradient that is added); TILE: wide,
+// narrow, high, large, tall, or the one that is chosen. Prints a line of values for each layer:
+// role, tile, layer, count, ms, TFLOP/s, error.
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -179,6 +181,38 @@ __global__ void exact_kernel(Sizes s, Role role, const __nv_bfloat16* src,
   results[blockIdx.x] = sum;
 }
 
+// What a gate with the bounds 0 and 1 makes of an exact gradient, as the kernels round it.
+__global__ void gate_kernel(const __nv_bfloat16* kept, const __nv_bfloat16* other,
+                            const std::int64_t* elements, int pitch, int width, double* results) {
+  const std::int64_t element = elements[blockIdx.x];
+  const std::int64_t at = element / width * pitch + element % width;
+  const float bound = __bfloat162float(kept[at]);
+  double& result = results[blockIdx.x];
+  if (other != nullptr) result += static_cast<double>(__bfloat162float(other[at]));
+  if (bound <= 0.0F || bound >= 1.0F) result = 0.0;
+}
+
+// Of each channel the sum of g, that of g (src - mean), and those of their magnitudes.
+__global__ void sums_kernel(const __nv_bfloat16* g, const __nv_bfloat16* src, std::int64_t rows,
+                            int pitch, const float* mean, double* results) {
+  const int channel = static_cast<int>(blockIdx.x);
+  __shared__ double sums[4][256];
+  double own[4] = {};
+  for (std::int64_t row = threadIdx.x; row < rows; row += blockDim.x) {
+    const auto value = static_cast<double>(__bfloat162float(g[row * pitch + channel]));
+    const double distance = static_cast<double>(__bfloat162float(src[row * pitch + channel])) -
+                            static_cast<double>(mean[channel]);
+    own[0] += value, own[1] += value * distance;
+    own[2] += fabs(value), own[3] += fabs(value * distance);
+  }
+  for (int i = 0; i < 4; ++i) sums[i][threadIdx.x] = own[i];
+  __syncthreads();
+  if (threadIdx.x >= 4) return;
+  double sum = 0.0;
+  for (int i = 0; i < 256; ++i) sum += sums[threadIdx.x][i];
+  results[4 * channel + static_cast<int>(threadIdx.x)] = sum;
+}
+
 // Counts elements that are no numbers, gaps that were touched, and what differs from `other`.
 __global__ void judge_kernel(const __nv_bfloat16* got, const __nv_bfloat16* other,
                              std::int64_t count, int pitch, int width, unsigned* counts) {
@@ -250,7 +284,7 @@ double milliseconds(const std::function<void()>& run) {
 struct Wish {
   std::string role = "forward";
   std::vector<Tile> tiles = {Tile::wide, Tile::narrow, Tile::high, Tile::large, Tile::tall};
-  bool odd = false, moments = false;
+  bool odd = false, moments = false, chosen = false;
   int images = 128;
 };
 
@@ -264,22 +298,32 @@ class LayerCheck {
   LayerCheck(const Layer& layer, const Wish& wish)
       : layer_(layer),
         wish_(wish),
-        role_(wish.role == "data"      ? Role::data
-              : wish.role == "weights" ? Role::weights
-                                       : Role::forward),
+        role_(wish.role == "data"                            ? Role::data
+              : wish.role == "gated" || wish.role == "added" ? Role::gated
+              : wish.role == "weights"                       ? Role::weights
+                                                             : Role::forward),
         s_(sizes_of(layer, wish.images)),
         src_(std::int64_t{s_.images} * s_.height * s_.width * s_.src_pitch),
         weights_(std::int64_t{s_.outputs} * s_.kernel * s_.kernel * s_.channels),
         dst_(std::int64_t{s_.images} * s_.dst_h * s_.dst_w * s_.dst_pitch),
         result_(role_ == Role::forward ? dst_.count()
-                : role_ == Role::data  ? src_.count()
+                : is_data()            ? src_.count()
                                        : weights_.count()),
-        first_(result_.count()) {
+        first_(result_.count()),
+        kept_(role_ == Role::gated ? src_.count() : 0),
+        other_(role_ == Role::gated ? src_.count() : 0),
+        mean_(s_.channels) {
     const float deviation = 1.0F / std::sqrt(static_cast<float>(depth()));
     // Far from zero, where statistics are wanted: their variance must not drown.
     fill(src_, wish.moments ? 3.0F : 0.0F, 1.0F, 1);
     fill(weights_, wish.moments ? 4.0F * deviation : 0.0F, deviation, 2);
     fill(dst_, 0.0F, 1.0F, 3);
+    if (role_ == Role::gated) {
+      fill(kept_, 0.0F, 1.0F, 4);
+      fill(other_, 0.0F, 1.0F, 5);
+    }
+    const std::vector<float> mean(static_cast<std::size_t>(s_.channels), 0.25F);
+    check(cudaMemcpy(mean_.data(), mean.data(), mean_.bytes(), cudaMemcpyHostToDevice), "copy");
   }
 
   void run() {
@@ -288,17 +332,20 @@ class LayerCheck {
       std::printf("refused,,%s,,,,%s\n", name().c_str(), refused.c_str());
       return;
     }
+    if (wish_.chosen) {
+      return time(make_plan(role_, geometry(), DType::bf16, device_limits()));
+    }
     for (const Tile tile : wish_.tiles) {
       if (role_ != Role::weights) {
-        time(make_plan(role_, geometry(), DType::bf16, device_limits(), tile));
+        time(make_plan(role_, geometry(), DType::bf16, tile, {}, device_limits()));
         continue;
       }
       const TileShape shape = shape_of(tile);
-      const Plan once = make_plan(role_, geometry(), DType::bf16, device_limits(), tile, 1);
+      const Plan once = make_plan(role_, geometry(), DType::bf16, tile, 1, device_limits());
       const int slots = device_limits().multiprocessors * shape.blocks;
       for (const int waves : {1, 2}) {
         const int splits = std::max(1, waves * slots / once.base.tiles);
-        const Plan plan = make_plan(role_, geometry(), DType::bf16, device_limits(), tile, splits);
+        const Plan plan = make_plan(role_, geometry(), DType::bf16, tile, splits, device_limits());
         if (waves == 1 || plan.splits > 1) time(plan);
       }
     }
@@ -314,10 +361,12 @@ class LayerCheck {
             l.dilation,     l.channels + l.gap, l.outputs + l.gap};
   }
 
+  [[nodiscard]] bool is_data() const { return role_ == Role::data || role_ == Role::gated; }
+
   [[nodiscard]] std::int64_t depth() const {
     const std::int64_t taps = s_.kernel * s_.kernel;
     if (role_ == Role::forward) return taps * s_.channels;
-    if (role_ == Role::data) return taps * s_.outputs;
+    if (is_data()) return taps * s_.outputs;
     return std::int64_t{s_.images} * s_.dst_h * s_.dst_w;
   }
 
@@ -339,23 +388,38 @@ class LayerCheck {
 
   void time(const Plan& plan) {
     const Array<std::byte> workspace(static_cast<std::int64_t>(plan.workspace_bytes));
-    const int parts = role_ == Role::forward ? moment_parts(plan) : 0;
+    const int parts = role_ == Role::forward ? channel_parts(plan) : 0;
     const Array<float> statistics(wish_.moments ? std::int64_t{parts} * kMomentPlanes * s_.outputs
                                                 : 0);
+    const int sum_parts = role_ == Role::gated ? channel_parts(plan) : 0;
+    const Array<float> sums(std::int64_t{sum_parts} * 2 * s_.channels);
+    sums.poison();
     result_.poison();
     workspace.poison();
     statistics.poison();
     const auto run = [&] {
       const bool forward = role_ == Role::forward;
-      const Rows src = {role_ == Role::data ? result_.data() : src_.data(),
+      const Rows src = {is_data() ? result_.data() : src_.data(),
                         std::int64_t{s_.images} * s_.height * s_.width, s_.channels, s_.src_pitch};
       const Rows dst = {forward ? result_.data() : dst_.data(),
                         std::int64_t{s_.images} * s_.dst_h * s_.dst_w, s_.outputs, s_.dst_pitch};
-      if (role_ == Role::weights) {
-        run_weights(plan, src, dst, result_.data(), workspace.data(), nullptr);
-      } else {
-        run_images(plan, forward ? src : dst, weights_.data(), forward ? dst : src, {},
-                   wish_.moments ? statistics.data() : nullptr, nullptr);
+      const auto pixels_like = [&](const Elements& array) {
+        return Rows{array.data(), src.rows, src.width, src.stride};
+      };
+      float* moments = wish_.moments ? statistics.data() : nullptr;
+      switch (role_) {
+        case Role::forward:
+          return run_forward(plan, src, weights_.data(), dst, {}, moments, nullptr);
+        case Role::data:
+          return run_data(plan, dst, weights_.data(), src, nullptr);
+        case Role::gated:
+          return run_gated(plan, dst, weights_.data(), src,
+                           {pixels_like(src_), pixels_like(kept_),
+                            wish_.role == "added" ? pixels_like(other_) : Rows{}, 1.0F,
+                            mean_.data(), sums.data()},
+                           nullptr);
+        case Role::weights:
+          return run_weights(plan, src, dst, result_.data(), workspace.data(), nullptr);
       }
     };
     run();
@@ -365,6 +429,7 @@ class LayerCheck {
     check(cudaMemcpy(first_.data(), result_.data(), first_.bytes(), cudaMemcpyDeviceToDevice),
           "copy");
     if (wish_.moments) error += " " + moments_error(statistics.download(), parts);
+    if (role_ == Role::gated) error += " " + sums_error(sums.download(), sum_parts);
     const double ms = milliseconds(run);
     if (judge()[1] != 0) error += " NOT REPEATABLE";
     const double flops = 2.0 * s_.images * s_.dst_h * s_.dst_w * s_.outputs *
@@ -376,7 +441,7 @@ class LayerCheck {
   }
 
   [[nodiscard]] int width() const {
-    return role_ == Role::forward ? s_.outputs : role_ == Role::data ? s_.channels : 1;
+    return role_ == Role::forward ? s_.outputs : is_data() ? s_.channels : 1;
   }
   [[nodiscard]] int pitch() const { return role_ == Role::weights ? 1 : width() + layer_.gap; }
 
@@ -405,8 +470,12 @@ class LayerCheck {
     check(cudaMemcpy(on_device.data(), elements.data(), on_device.bytes(), cudaMemcpyHostToDevice),
           "copy");
     const Array<double> results(kSamples), picked(kSamples);
-    exact_kernel<<<kSamples, 256>>>(s_, role_, src_.data(), weights_.data(), dst_.data(),
-                                    on_device.data(), results.data());
+    exact_kernel<<<kSamples, 256>>>(s_, is_data() ? Role::data : role_, src_.data(),
+                                    weights_.data(), dst_.data(), on_device.data(), results.data());
+    if (role_ == Role::gated) {
+      gate_kernel<<<kSamples, 1>>>(kept_.data(), wish_.role == "added" ? other_.data() : nullptr,
+                                   on_device.data(), pitch(), width(), results.data());
+    }
     pick_kernel<<<kSamples, 1>>>(result_.data(), on_device.data(), pitch(), width(), picked.data());
     const std::vector<double> expected = results.download(), got = picked.download();
     double difference = 0.0, norm = 0.0, worst = 0.0;
@@ -419,6 +488,30 @@ class LayerCheck {
     const double error = std::sqrt(difference / norm);
     std::snprintf(text, sizeof text, "%.1e (worst %.1e)%s", error, worst,
                   error < 4e-3 ? "" : " WRONG");
+    return text;
+  }
+
+  [[nodiscard]] std::string sums_error(const std::vector<float>& got, int parts) const {
+    const Array<double> results(4 * std::int64_t{s_.channels});
+    sums_kernel<<<static_cast<unsigned>(s_.channels), 256>>>(
+        result_.data(), src_.data(), std::int64_t{s_.images} * s_.height * s_.width, s_.src_pitch,
+        mean_.data(), results.data());
+    const std::vector<double> expected = results.download();
+    double worst = 0.0;
+    for (int i = 0; i < 2; ++i) {
+      for (int channel = 0; channel < s_.channels; ++channel) {
+        double sum = 0.0;
+        for (int part = 0; part < parts; ++part) {
+          sum += static_cast<double>(
+              got[static_cast<std::size_t>((std::int64_t{part} * 2 + i) * s_.channels + channel)]);
+        }
+        const auto at = static_cast<std::size_t>(4 * channel + i);
+        const double error = std::abs(sum - expected[at]) / (expected[at + 2] + 1e-30);
+        worst = error < 1e3 ? std::max(worst, error) : 1e3;
+      }
+    }
+    char text[64];
+    std::snprintf(text, sizeof text, "sums %.1e%s", worst, worst < 1e-5 ? "" : " WRONG");
     return text;
   }
 
@@ -457,7 +550,8 @@ class LayerCheck {
   Wish wish_;
   Role role_;
   Sizes s_;
-  Elements src_, weights_, dst_, result_, first_;
+  Elements src_, weights_, dst_, result_, first_, kept_, other_;
+  Array<float> mean_;
 };
 
 }  // namespace
@@ -472,6 +566,8 @@ int main(int argc, char** argv) {
       wish.odd = true, wish.images = 5;
     } else if (word == "--images" && i + 1 < argc) {
       wish.images = std::atoi(argv[++i]);
+    } else if (word == "chosen") {
+      wish.chosen = true;
     } else if (i == 1) {
       wish.role = word;
     } else {

@@ -28,6 +28,12 @@ std::vector<ConvCase> conv_cases() {
       {"tiles_narrow", {6, 18, 3, 17}, 16, kernel(3, 3).pad(1)},
       {"tiles_asymmetric_padding", {3, 20, 9, 10}, 19, kernel(3, 3).pad(0, 1, 2, 1)},
       {"tiles_few_many_channels", {1, 130, 13, 15}, 140, kernel(3, 3).pad(1), true},
+      // Channels in multiples of 16 bytes, in one and in several tiles of a tensor core's kernels.
+      {"eights_3x3", {3, 24, 13, 9}, 40, kernel(3, 3).pad(1)},
+      {"eights_pointwise", {5, 88, 7, 9}, 264, kernel(1, 1)},
+      {"eights_stride_2", {2, 72, 17, 11}, 136, kernel(3, 3).stride(2).pad(1)},
+      {"eights_asymmetric", {2, 16, 8, 9}, 24, kernel(3, 2).stride(1, 2).pad(0, 1, 2, 1)},
+      {"eights_dilation_2", {1, 40, 12, 10}, 72, kernel(3, 3).pad(2).dilation(2, 2)},
       {"asymmetric_padding", {2, 3, 8, 9}, 5, kernel(3, 3).pad(0, 1, 2, 1)},
       {"asymmetric_stride", {2, 4, 11, 13}, 6, kernel(3, 3).stride(2, 1).pad(1)},
       {"kernel_1x5", {2, 3, 4, 11}, 7, kernel(1, 5).pad(0, 2, 0, 2)},

@@ -47,6 +47,7 @@ std::vector<OpCase> all_cases() {
   add_training_cases(cases);
   add_pattern_cases(cases);
   add_channel_pattern_cases(cases);
+  add_conv_norm_cases(cases);
   return cases;
 }
 

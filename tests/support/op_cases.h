@@ -81,5 +81,6 @@ void add_multiply_cases(std::vector<OpCase>& cases);
 void add_training_cases(std::vector<OpCase>& cases);  // loss, metrics, optimizers
 void add_pattern_cases(std::vector<OpCase>& cases);
 void add_channel_pattern_cases(std::vector<OpCase>& cases);
+void add_conv_norm_cases(std::vector<OpCase>& cases);
 
 }  // namespace ridgeline::testing

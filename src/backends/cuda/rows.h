@@ -8,9 +8,10 @@
 
 namespace ridgeline::cuda {
 
-std::span<const KernelRow> conv_rows();        // conv2d and linear with their gradients
-std::span<const KernelRow> depthwise_rows();   // convolutions with one channel to a group
-std::span<const KernelRow> batch_norm_rows();  // forward
+std::span<const KernelRow> conv_rows();             // conv2d and linear with their gradients
+std::span<const KernelRow> hopper_gradient_rows();  // data gradients with those of a batch norm
+std::span<const KernelRow> depthwise_rows();        // convolutions with one channel to a group
+std::span<const KernelRow> batch_norm_rows();       // forward
 std::span<const KernelRow> batch_norm_backward_rows();
 std::span<const KernelRow> layer_norm_rows();
 std::span<const KernelRow> elementwise_rows();  // add, activation, bias, cast, dropout

@@ -55,9 +55,14 @@ class Images {
                 ? conv::plan_forward(geometry, dtype, problem.graph->allows_tf32(), device_limits())
                 : conv::plan_backward_data(geometry, dtype, problem.graph->allows_tf32(),
                                            device_limits())) {
-    if (hopper::refuse(role, geometry, dtype, device_limits()).empty()) {
-      hopper_ = hopper::make_plan(role, geometry, dtype, device_limits());
-    }
+    if (!hopper::refuse(role, geometry, dtype, device_limits()).empty()) return;
+    hopper_ = hopper::make_plan(role, geometry, dtype, device_limits());
+  }
+
+  // Few pixels and a long depth leave most of the device idle, unless the depth is cut as well, as
+  // only the older kernels do.
+  void choose() {
+    if (hopper_ && !plan_.direct && 2 * plan_.cycles < hopper_->cycles) hopper_.reset();
   }
 
   [[nodiscard]] const std::optional<hopper::Plan>& hopper() const { return hopper_; }
@@ -78,7 +83,11 @@ class Images {
   void run(const Rows& src, const void* weights, const Rows& dst, const conv::Epilogue& epilogue,
            float* moments, const KernelArgs& args) const {
     if (fit(src, weights, dst, epilogue)) {
-      hopper::run_images(*hopper_, src, weights, dst, epilogue, moments, stream_of(args));
+      if (hopper_->role == hopper::Role::forward) {
+        hopper::run_forward(*hopper_, src, weights, dst, epilogue, moments, stream_of(args));
+      } else {
+        hopper::run_data(*hopper_, src, weights, dst, stream_of(args));
+      }
     } else {
       conv::run_gather(plan_, src, weights, dst, epilogue, args.workspace, stream_of(args));
     }
@@ -111,6 +120,7 @@ class Forward final : public Kernel {
                                       static_cast<float>(attributes.slope));
       }
     }
+    images_.choose();
     images_.describe(*this);
   }
 
@@ -142,7 +152,7 @@ class ForwardStatistics final : public Kernel {
         statistics_(problem, 1) {
     images_.describe(*this);
     const Shape& shape = problem.output(dst_).shape;
-    parts_ = hopper::moment_parts(*images_.hopper());
+    parts_ = hopper::channel_parts(*images_.hopper());
     const SumScratch scratch =
         statistics_scratch(problem.output(dst_).dtype, shape.elements() / shape[1], shape[1]);
     counters_ = take_counters(scratch.counters);
@@ -207,6 +217,7 @@ class BackwardData final : public Kernel {
                 conv::geometry_of(attributes_of(problem), problem.output(0).shape,
                                   problem.input(diff_dst_).shape),
                 problem.input(diff_dst_).dtype) {
+    images_.choose();
     images_.describe(*this);
   }
 

@@ -14,6 +14,7 @@ namespace ridgeline::cuda::hopper {
 enum class Role : std::uint8_t {
   forward,  // rows: pixels of dst, columns: its channels, depth: taps x channels of src
   data,     // rows: pixels of src, columns: its channels, depth: taps x channels of dst
+  gated,    // as data, and what comes before in the backward pass: see Gate
   weights,  // rows: channels of dst, columns: taps x channels of src, depth: pixels of dst
 };
 
@@ -47,6 +48,22 @@ struct TileShape {
 
 inline constexpr int kSlice = 64;  // of the depth: 128 bytes
 
+inline constexpr int kMostExtras = 3;
+
+// What follows the gradient of an image in one go: g = gate(gradient [+ other]), which is stored,
+// and the sums that the normalisation's gradient is made of.
+struct Gate {
+  // What was normalised, then the activation's result where there is one, then other likewise.
+  CUtensorMap images[kMostExtras];
+  int extras = 1;
+  bool gated = false, added = false;
+  float closing = 0.0F;  // as closing_bound has it
+  const float* mean = nullptr;
+  // What each block leaves: sums of g, and of g times the distance from the mean, of its channels:
+  // [parts][2][columns].
+  float* sums = nullptr;
+};
+
 // A product whose operands the copy engine gathers. Forward and data: `a` are the images that are
 // read, `b` the weights, `dst` the images that are written. Weights: `a` is diff_dst, `b` is src.
 struct Product {
@@ -63,6 +80,7 @@ struct Product {
   // Forward: where each block leaves the moments of its channels, as PartMoments has them; null:
   // not wanted. A block then has tiles of one column alone.
   float* moments = nullptr;
+  Gate gate;
   // Weights: sums in f32, [splits][rows][columns]; channels of a tap.
   float* partial = nullptr;
   int channels = 0, slices = 0, slices_per_split = 0;
@@ -73,6 +91,7 @@ struct Product {
 // the columns' or that of all tiles.
 void launch_forward(DType dtype, Tile tile, const Product& p, int blocks, Stream stream);
 void launch_data(DType dtype, Tile tile, const Product& p, int blocks, Stream stream);
+void launch_gated(DType dtype, Tile tile, const Product& p, int blocks, Stream stream);
 void launch_weights(DType dtype, Tile tile, const Product& p, int blocks, Stream stream);
 
 }  // namespace ridgeline::cuda::hopper

@@ -10,11 +10,15 @@ namespace {
 // The driver's functions, taken from the driver that runs: nothing is linked against it.
 template <typename Function>
 Function* driver_function(const char* name) {
-  constexpr unsigned kVersion = 12000;  // the first that has them
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+  constexpr unsigned kVersion = 12000;  // the first that has them
   const cudaError_t error =
       cudaGetDriverEntryPointByVersion(name, &function, kVersion, cudaEnableDefault, &result);
+#else
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &result);
+#endif
   if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) return nullptr;
   return reinterpret_cast<Function*>(function);
 }

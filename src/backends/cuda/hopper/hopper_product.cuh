@@ -7,83 +7,9 @@
 // taken as well. A block goes on to further tiles; while consumers finish one, the producer fills
 // the ring for the next.
 
-#include "backends/cuda/hopper/hopper_instructions.cuh"
-#include "backends/cuda/hopper/hopper_kernels.h"
-#include "backends/cuda/norm/batch_norm_kernels.h"
-#include "backends/cuda/packed.cuh"
+#include "backends/cuda/hopper/hopper_writers.cuh"
 
 namespace ridgeline::cuda::hopper {
-
-inline constexpr int kConsumers = 2, kGroupThreads = 128;
-inline constexpr int kRowBytes = 128;                 // of a slice, or of 64 columns of a result
-inline constexpr int kBoxBytes = kSlice * kRowBytes;  // 64 rows of either kind
-
-__device__ __forceinline__ int divide(const conv::Divide& by, int value) {
-  const auto number = static_cast<unsigned>(value);
-  return static_cast<int>((__umulhi(number, by.multiplier) + number) >> by.shift);
-}
-
-// What a kernel is compiled for: `kBlocks` of a tile share a multiprocessor's memory.
-template <typename Element, Role role, int rows, int columns, int blocks>
-struct Config {
-  using T = Element;
-  static constexpr Role kRole = role;
-  static constexpr int kRows = rows, kColumns = columns, kBlocks = blocks;
-  static constexpr int kGroupRows = kRows / kConsumers, kRowBoxes = kGroupRows / 64;
-  static constexpr int kColumnBoxes = kColumns / 64;
-  static constexpr bool kImages = role != Role::weights;  // the result is an image
-  static constexpr bool kDepthInnerA = kImages, kDepthInnerB = role == Role::forward;
-  static constexpr int kBytesA = kRows * kRowBytes, kBytesB = kColumns * kRowBytes;
-  static constexpr int kStageBytes = kBytesA + kBytesB;
-  // Of a result that waits for its copy: as many columns at a time as there is room for.
-  static constexpr int kStagedBoxes = kImages ? (kColumnBoxes > 1 ? 2 : 1) : 0;
-  static constexpr int kStagedBytes = kStagedBoxes * kRows * kRowBytes;
-  static constexpr int kSpace = (228 * 1024 / kBlocks - 1024) - 1024;
-  static constexpr int kMostStages = (kSpace - kStagedBytes) / kStageBytes;
-  static constexpr int kStages = kMostStages > 8 ? 8 : kMostStages;
-  static_assert(kStages >= 2);
-  static constexpr int kSharedBytes = kStages * kStageBytes + kStagedBytes + 256;
-  // A block alone has room for a producer of four warps, whose registers go to the consumers: they
-  // hold the sums. Two blocks are better off with a producer of one warp.
-  static constexpr bool kGivesRegisters = kBlocks == 1;
-  static constexpr int kThreads =
-      kConsumers * kGroupThreads + (kGivesRegisters ? kGroupThreads : 32);
-  static constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
-};
-
-template <class C>
-struct Ring {
-  unsigned char* stages;
-  Barrier *full, *empty;
-
-  __device__ __forceinline__ unsigned char* a(int stage) const {
-    return stages + stage * C::kStageBytes;
-  }
-  __device__ __forceinline__ unsigned char* b(int stage) const { return a(stage) + C::kBytesA; }
-};
-
-// A place in the ring, and the parity of its phase.
-template <int kStages>
-struct Place {
-  int stage = 0;
-  unsigned parity = 0;
-
-  __device__ __forceinline__ void next() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
-struct Piece {
-  int m, n, split;  // of the tile, in tiles
-};
-
-__device__ __forceinline__ Piece piece_of(const Product& p, int tile) {
-  const int row = divide(p.by_column_tiles, tile);
-  const int split = divide(p.by_row_tiles, row);
-  return {row - split * p.row_tiles, tile - row * p.column_tiles, split};
-}
 
 // Where a gathered pixel's tap (0, 0) lies.
 struct Origin {
@@ -111,6 +37,7 @@ class Producer {
   __device__ __forceinline__ void load(const Piece& piece) {
     if constexpr (C::kImages) {
       load_taps(piece);
+      if constexpr (C::kRole == Role::gated) load_extras(piece);
     } else {
       load_pixel_slices(piece);
     }
@@ -149,6 +76,21 @@ class Producer {
     }
   }
 
+  // For each box of columns in turn, as GatedWriter reads them.
+  __device__ __forceinline__ void load_extras(const Piece& piece) {
+    const int begin = piece.n * C::kColumns, end = min(begin + C::kColumns, p_.columns);
+    for (int column = begin; column < end; column += 64) {
+      for (int from = 0; from < p_.gate.extras; from += C::kStageExtras) {
+        const int count = min(C::kStageExtras, p_.gate.extras - from);
+        const int stage = claim(count * C::kExtraBytes);
+        for (int i = 0; i < count; ++i) {
+          load_box(ring_.a(stage) + i * C::kExtraBytes, &p_.gate.images[from + i],
+                   &ring_.full[stage], column, piece.m * C::kRows);
+        }
+      }
+    }
+  }
+
   __device__ __forceinline__ void load_pixel_slices(const Piece& piece) {
     const int slices = slices_of<C>(p_, piece);
     const int first_unit = piece.n * C::kColumnBoxes;
@@ -176,24 +118,15 @@ class Producer {
   Place<C::kStages> place_;
 };
 
-// The sums of one warpgroup: kRowBoxes times 64 rows.
-template <class C>
-struct Sums {
-  static constexpr int kCount = C::kColumns / 2;
-  float of[C::kRowBoxes][kCount];
-};
-
 // Multiplies the slices of a tile as they come. A stage is given back when the products after its
 // own have started: then its own are over.
 template <class C>
-__device__ __forceinline__ void add_slices(const Ring<C>& ring, Place<C::kStages>& place, int group,
-                                           int slices, Sums<C>& sums) {
-  const bool leader = threadIdx.x % kGroupThreads == 0;
-  int former = -1;
+__device__ __forceinline__ void add_slices(RingReader<C>& ring, int group, int slices,
+                                           Sums<C>& sums) {
+  RingReader<C> former = ring;
   for (int slice = 0; slice < slices; ++slice) {
-    wait_for(&ring.full[place.stage], place.parity);
-    const unsigned a = shared_address(ring.a(place.stage)) + group * C::kRowBoxes * kBoxBytes;
-    const unsigned b = shared_address(ring.b(place.stage));
+    const unsigned stage = shared_address(ring.wait());
+    const unsigned a = stage + group * C::kRowBoxes * kBoxBytes, b = stage + C::kBytesA;
     begin_products();
 #pragma unroll
     for (int step = 0; step < kSlice / 16; ++step) {
@@ -208,249 +141,15 @@ __device__ __forceinline__ void add_slices(const Ring<C>& ring, Place<C::kStages
       }
     }
     commit_products();
+    ring.next();
     wait_for_products<1>();
-    if (former >= 0 && leader) arrive(&ring.empty[former]);
-    former = place.stage;
-    place.next();
+    if (slice == 0) continue;
+    former.release();
+    former.next();
   }
   wait_for_products<0>();
-  if (leader) arrive(&ring.empty[former]);
+  former.release();
 }
-
-// Mean and squared distances of some rows of two neighbouring channels.
-struct Moments {
-  float rows = 0.0F, mean[2] = {0.0F, 0.0F}, squares[2] = {0.0F, 0.0F};
-
-  // Chan, Golub and LeVeque.
-  __device__ __forceinline__ void merge(const Moments& other) {
-    const float all = rows + other.rows;
-    if (other.rows == 0.0F) return;
-    const float share = other.rows / all;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float distance = other.mean[i] - mean[i];
-      mean[i] += distance * share;
-      squares[i] += other.squares[i] + distance * distance * share * rows;
-    }
-    rows = all;
-  }
-};
-
-// The place of a 16-byte piece in a box of rows of 128 bytes.
-__device__ __forceinline__ int swizzled(int row, int piece) {
-  return row * kRowBytes + ((piece ^ row) & 7) * 16;
-}
-
-// A result's way to memory through the warpgroup's part of the staging area, and what is computed
-// of it there.
-template <class C>
-class ImageWriter {
- public:
-  using T = typename C::T;
-
-  __device__ __forceinline__ ImageWriter(const Product& p, unsigned char* staged, int group)
-      : p_(p),
-        staged_(staged + group * kGroupBytes),
-        group_(group),
-        thread_(static_cast<int>(threadIdx.x) % kGroupThreads) {}
-
-  __device__ __forceinline__ void write(const Piece& piece, const Sums<C>& sums) {
-    const int row = piece.m * C::kRows + group_ * C::kGroupRows;
-#pragma unroll
-    for (int first = 0; first < C::kColumnBoxes; first += C::kStagedBoxes) {
-      // The former copy has read this memory, and the former statistics too.
-      if (thread_ == 0) wait_for_stores();
-      meet(1 + group_, kGroupThreads);
-#pragma unroll
-      for (int box = 0; box < C::kStagedBoxes; ++box) {
-        stage(sums, first + box, piece.n * C::kColumns + (first + box) * 64, box);
-      }
-      publish_shared();
-      meet(1 + group_, kGroupThreads);
-      if (thread_ == 0 && row < p_.rows) {
-#pragma unroll
-        for (int box = 0; box < C::kStagedBoxes; ++box) {
-          store_box(&p_.dst, staged_ + box * kStagedBox, piece.n * C::kColumns + (first + box) * 64,
-                    row);
-        }
-        commit_stores();
-      }
-      if constexpr (C::kRole == Role::forward) {
-        if (p_.moments != nullptr) {
-          add_moments(min(p_.rows - row, C::kGroupRows), moments_[first / C::kStagedBoxes]);
-        }
-      }
-    }
-  }
-
-  // After the last tile: the block's moments of all its rows, merged over threads in a fixed order.
-  __device__ __forceinline__ void finish(unsigned char* shared, const Piece& piece) {
-    if (thread_ == 0) wait_for_stores();
-    if constexpr (C::kRole == Role::forward) {
-      if (p_.moments == nullptr) return;
-      auto* all = reinterpret_cast<Moments*>(shared);
-#pragma unroll
-      for (int i = 0; i < kTurns; ++i) {
-        meet(3, kConsumers * kGroupThreads);
-        all[threadIdx.x] = moments_[i];
-        meet(3, kConsumers * kGroupThreads);
-        if (static_cast<int>(threadIdx.x) >= kPairs) continue;
-        Moments sum = all[threadIdx.x];
-        for (int share = 1; share < kConsumers * kShares; ++share) {
-          sum.merge(all[share * kPairs + threadIdx.x]);
-        }
-        store_moments(
-            sum, piece.n * C::kColumns + i * kStagedColumns + static_cast<int>(threadIdx.x) * 2,
-            piece.m);
-      }
-    }
-  }
-
- private:
-  static constexpr int kStagedBox = C::kGroupRows * kRowBytes;  // 64 columns of the group's rows
-  static constexpr int kGroupBytes = C::kStagedBoxes * kStagedBox;
-  static constexpr int kTurns = C::kColumnBoxes / C::kStagedBoxes;
-  static constexpr int kStagedColumns = C::kStagedBoxes * 64;
-  // Statistics: a thread takes two columns of every kShares-th run of rows.
-  static constexpr int kPairs = kStagedColumns / 2, kShares = kGroupThreads / kPairs;
-  static constexpr int kShareRows = C::kGroupRows / kShares;
-
-  // 64 columns of the sums, biased, bounded and rounded, to the staging area.
-  __device__ __forceinline__ void stage(const Sums<C>& sums, int column_box, int column, int box) {
-    const int lane = thread_ % 32, warp = thread_ / 32;
-    const unsigned base = shared_address(staged_ + box * kStagedBox);
-#pragma unroll
-    for (int i = 0; i < C::kRowBoxes; ++i) {
-      const int row = i * 64 + warp * 16 + lane % 16;
-#pragma unroll
-      for (int j = 0; j < 64; j += 16) {
-        unsigned words[4];
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const float* four = &sums.of[i][(column_box * 64 + j + half * 8) / 2];
-          float bias[2] = {0.0F, 0.0F};
-          if constexpr (C::kRole == Role::forward) {
-            if (p_.epilogue.bias != nullptr) {
-              const int at = column + j + half * 8 + lane % 4 * 2;
-              if (at < p_.columns)
-                bias[0] = p_.epilogue.bias[at], bias[1] = p_.epilogue.bias[at + 1];
-            }
-          }
-#pragma unroll
-          for (int r = 0; r < 2; ++r) {
-            words[half * 2 + r] =
-                word_of<T>(bounded(four[r * 2] + bias[0]), bounded(four[r * 2 + 1] + bias[1]));
-          }
-        }
-        store_matrices(base + swizzled(row, j / 8 + lane / 16), words[0], words[1], words[2],
-                       words[3]);
-      }
-    }
-  }
-
-  __device__ __forceinline__ float bounded(float value) const {
-    if constexpr (C::kRole != Role::forward) return value;
-    return fminf(fmaxf(value, p_.epilogue.low), p_.epilogue.high);
-  }
-
-  // The staged rows' moments, as they were rounded: of the first `rows`.
-  __device__ __forceinline__ void add_moments(int rows, Moments& moments) const {
-    const int pair = thread_ % kPairs, first = thread_ / kPairs * kShareRows;
-    const int count = min(rows - first, kShareRows);
-    if (count <= 0) return;
-    const unsigned char* box = staged_ + pair / 32 * kStagedBox + pair % 4 * 4;
-    const auto for_each_row = [&](auto use) {
-      const auto row = [&](int i) {
-        use(*reinterpret_cast<const unsigned*>(box + swizzled(first + i, pair % 32 / 4)));
-      };
-      if (count == kShareRows) {
-#pragma unroll 8
-        for (int i = 0; i < kShareRows; ++i) row(i);
-      } else {
-#pragma unroll 1
-        for (int i = 0; i < count; ++i) row(i);
-      }
-    };
-    Moments share;
-    share.rows = static_cast<float>(count);
-    for_each_row([&](unsigned word) {
-      share.mean[0] += element_of<T>(word, false);
-      share.mean[1] += element_of<T>(word, true);
-    });
-    share.mean[0] /= share.rows, share.mean[1] /= share.rows;
-    for_each_row([&](unsigned word) {
-#pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        const float distance = element_of<T>(word, k == 1) - share.mean[k];
-        share.squares[k] = fmaf(distance, distance, share.squares[k]);
-      }
-    });
-    moments.merge(share);
-  }
-
-  __device__ __forceinline__ void store_moments(const Moments& sum, int column, int part) const {
-    if (column >= p_.columns) return;
-    float* at = p_.moments + static_cast<std::int64_t>(part) * kMomentPlanes * p_.columns + column;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      at[i] = sum.rows;
-      at[p_.columns + i] = sum.mean[i];
-      at[2 * p_.columns + i] = sum.squares[i];
-    }
-  }
-
-  const Product& p_;
-  unsigned char* staged_;
-  int group_, thread_;
-  Moments moments_[kTurns];
-};
-
-// Gradients of weights go to memory from registers, as f32.
-template <class C>
-class PartialWriter {
- public:
-  __device__ __forceinline__ PartialWriter(const Product& p, unsigned char*, int group)
-      : p_(p), group_(group) {}
-
-  __device__ __forceinline__ void write(const Piece& piece, const Sums<C>& sums) {
-    const int thread = static_cast<int>(threadIdx.x) % kGroupThreads, lane = thread % 32;
-    const int row = piece.m * C::kRows + group_ * C::kGroupRows + thread / 32 * 16 + lane / 4;
-    float* split = p_.partial + static_cast<std::int64_t>(piece.split) * p_.rows * p_.columns;
-#pragma unroll
-    for (int box = 0; box < C::kColumnBoxes; ++box) {
-      const int unit = piece.n * C::kColumnBoxes + box;
-      const int tap = divide(p_.by_channel_slices, unit);
-      const int channel = (unit - tap * p_.channel_slices) * kSlice + lane % 4 * 2;
-      if (tap >= p_.taps) return;
-#pragma unroll
-      for (int i = 0; i < C::kRowBoxes; ++i) {
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int at = row + i * 64 + r * 8;
-          if (at >= p_.rows) continue;
-          float* to =
-              split + static_cast<std::int64_t>(at) * p_.columns + tap * p_.channels + channel;
-#pragma unroll
-          for (int j = 0; j < 64; j += 8) {
-            const float* two = &sums.of[i][(box * 64 + j) / 2 + r * 2];
-            if (channel + j < p_.channels) {
-              *reinterpret_cast<float2*>(to + j) = make_float2(two[0], two[1]);
-            }
-          }
-        }
-      }
-    }
-  }
-
-  __device__ __forceinline__ void finish(unsigned char*, const Piece&) {}
-
- private:
-  const Product& p_;
-  int group_;
-};
-
-template <class C>
-using Writer = std::conditional_t<C::kImages, ImageWriter<C>, PartialWriter<C>>;
 
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
@@ -480,12 +179,12 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   } else {
     if constexpr (C::kGivesRegisters) take_registers<C::kConsumerRegisters>();
     Writer<C> writer(p, staged, group);
-    Place<C::kStages> place;
+    RingReader<C> reader(ring);
     for (int tile = first; tile < p.tiles; tile += step) {
       const Piece piece = piece_of(p, tile);
       Sums<C> sums;
-      add_slices(ring, place, group, slices_of<C>(p, piece), sums);
-      writer.write(piece, sums);
+      add_slices(reader, group, slices_of<C>(p, piece), sums);
+      writer.write(piece, sums, reader);
     }
     writer.finish(staged, piece_of(p, first));
   }

@@ -173,6 +173,32 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
+// Of 32 channels, a warp every kMergeWarps-th part.
+constexpr int kMergeWarps = 16;
+
+__global__ void __launch_bounds__(kMergeWarps * 32)
+    merge_sums_kernel(const __grid_constant__ GradientSums task, const float* sums, int parts) {
+  __shared__ float shared[2][kMergeWarps][32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int channel = static_cast<int>(blockIdx.x) * 32 + lane;
+  const auto channels = static_cast<int>(task.src.width);
+  float totals[2] = {};
+  if (channel < channels) {
+#pragma unroll 8
+    for (int part = warp; part < parts; part += kMergeWarps) {
+      const float* of_part = sums + static_cast<std::int64_t>(part) * 2 * channels + channel;
+      totals[0] += of_part[0], totals[1] += of_part[channels];
+    }
+  }
+  shared[0][warp][lane] = totals[0], shared[1][warp][lane] = totals[1];
+  __syncthreads();
+  if (warp != 0 || channel >= channels) return;
+  for (int i = 1; i < kMergeWarps; ++i) {
+    totals[0] += shared[0][i][lane], totals[1] += shared[1][i][lane];
+  }
+  store_sums(task, channel, totals);
+}
+
 template <typename T, int kPack, Gate kGate, bool kSource, bool kOther>
 void start_sums(const GradientSums& task, Stream stream) {
   const ChannelGrid grid = reduction_grid(task.diff.rows, task.diff.width, kPack, task.dtype,
@@ -227,6 +253,13 @@ void launch_gradient_sums(const GradientSums& task, Stream stream) {
     }
   });
   check_launch("gradient_sums");
+}
+
+void launch_merge_gradient_sums(const GradientSums& task, const float* sums, int parts,
+                                Stream stream) {
+  const auto blocks = static_cast<unsigned>((task.src.width + 31) / 32);
+  merge_sums_kernel<<<blocks, kMergeWarps * 32, 0, stream>>>(task, sums, parts);
+  check_launch("gradient_sums of parts");
 }
 
 }  // namespace ridgeline::cuda

@@ -36,4 +36,9 @@ struct GradientSums {
                                                std::int64_t channels, bool normalisation);
 void launch_gradient_sums(const GradientSums& task, Stream stream);
 
+// The same from sums that a kernel left behind, of g and of g times src's distance from the mean:
+// [parts][2][channels]. Of src only rows and width are read. REQUIRES: a mean.
+void launch_merge_gradient_sums(const GradientSums& task, const float* sums, int parts,
+                                Stream stream);
+
 }  // namespace ridgeline::cuda
