@@ -65,31 +65,6 @@ class HostSlot {
   Event sent_;
 };
 
-// Launches written down in a command buffer.
-class CommandRecording final : public Recording {
- public:
-  CommandRecording(const Queue& queue, cl_command_buffer_khr buffer)
-      : queue_(queue), buffer_(buffer) {}
-  ~CommandRecording() override {
-    (void)library().clFinish(queue_.handle());
-    (void)queue_.context().command_buffers().release(buffer_);
-  }
-  CommandRecording(const CommandRecording&) = delete;
-  CommandRecording& operator=(const CommandRecording&) = delete;
-
-  void replay() override {
-    const CommandBuffers& calls = queue_.context().command_buffers();
-    // Some devices cannot queue it while it still runs.
-    if (!calls.simultaneous) ended_.wait();
-    check(calls.enqueue(0, nullptr, buffer_, 0, nullptr, ended_.slot()), "a recorded step");
-  }
-
- private:
-  const Queue& queue_;
-  cl_command_buffer_khr buffer_;
-  Event ended_;
-};
-
 class OpenClDevice final : public Device {
  public:
   OpenClDevice(int index, Context& context)
@@ -166,20 +141,6 @@ class OpenClDevice final : public Device {
   void launch(const Kernel& kernel, const KernelArgs& args) override { kernel.run(args); }
   void synchronize() override { queue_.finish(); }
   [[nodiscard]] void* queue() const override { return &queue_; }
-
-  // Null where the platform has no command buffers, or does not take these launches.
-  [[nodiscard]] std::unique_ptr<Recording> record(const std::function<void()>& launches) override {
-    if (!queue_.begin_recording()) return nullptr;
-    try {
-      launches();
-    } catch (...) {
-      queue_.drop_recording();
-      throw;
-    }
-    const cl_command_buffer_khr buffer = queue_.end_recording();
-    if (buffer == nullptr) return nullptr;
-    return std::make_unique<CommandRecording>(queue_, buffer);
-  }
 
   [[nodiscard]] double time(const std::function<void()>& launches) override {
     synchronize();

@@ -71,25 +71,6 @@ Properties properties_of(cl_platform_id platform, cl_device_id device) {
   return properties;
 }
 
-template <typename Call>
-void find_call(cl_platform_id platform, const char* name, Call& call) {
-  call = reinterpret_cast<Call>(library().clGetExtensionFunctionAddressForPlatform(platform, name));
-}
-
-CommandBuffers command_buffers_of(cl_platform_id platform, cl_device_id device) {
-  CommandBuffers calls;
-  find_call(platform, "clCreateCommandBufferKHR", calls.create);
-  find_call(platform, "clFinalizeCommandBufferKHR", calls.finalize);
-  find_call(platform, "clReleaseCommandBufferKHR", calls.release);
-  find_call(platform, "clEnqueueCommandBufferKHR", calls.enqueue);
-  find_call(platform, "clCommandNDRangeKernelKHR", calls.launch);
-  cl_device_command_buffer_capabilities_khr can = 0;
-  calls.simultaneous = library().clGetDeviceInfo(device, CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR,
-                                                 sizeof(can), &can, nullptr) == CL_SUCCESS &&
-                       (can & CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR) != 0;
-  return calls;
-}
-
 // A file with the files that it includes put in their place, each once.
 std::string source_of(const std::string& name, std::set<std::string>& seen) {
   if (!seen.insert(name).second) return {};
@@ -174,11 +155,7 @@ Context*& current_context() {
 }  // namespace
 
 Context::Context(cl_platform_id platform, cl_device_id device)
-    : device_(device), properties_(properties_of(platform, device)) {
-  if (!properties_.command_buffers) return;
-  command_buffers_ = command_buffers_of(platform, device);
-  properties_.command_buffers = command_buffers_.usable();
-}
+    : device_(device), properties_(properties_of(platform, device)) {}
 
 cl_context Context::handle() {
   if (context_ == nullptr) {

@@ -36,21 +36,6 @@ struct Code {
   std::string options = {};  // for the compiler: "-DTILE=4"
 };
 
-// cl_khr_command_buffer. Null: the platform lacks it, or a part of it.
-struct CommandBuffers {
-  clCreateCommandBufferKHR_fn create = nullptr;
-  clFinalizeCommandBufferKHR_fn finalize = nullptr;
-  clReleaseCommandBufferKHR_fn release = nullptr;
-  clEnqueueCommandBufferKHR_fn enqueue = nullptr;
-  clCommandNDRangeKernelKHR_fn launch = nullptr;
-  bool simultaneous = false;  // may be queued while it still runs
-
-  [[nodiscard]] bool usable() const {
-    return create != nullptr && finalize != nullptr && release != nullptr && enqueue != nullptr &&
-           launch != nullptr;
-  }
-};
-
 class Context {
  public:
   Context(cl_platform_id platform, cl_device_id device);
@@ -60,7 +45,6 @@ class Context {
   [[nodiscard]] const Properties& properties() const { return properties_; }
   [[nodiscard]] cl_context handle();
   [[nodiscard]] cl_device_id device() const { return device_; }
-  [[nodiscard]] const CommandBuffers& command_buffers() const { return command_buffers_; }
 
   // The compiled kernel; the first call for a file and its options compiles the program or takes it
   // from the disk. Throws a failure with the build log. Its arguments belong to the next launch.
@@ -84,7 +68,6 @@ class Context {
   cl_device_id device_;
   cl_context context_ = nullptr;
   Properties properties_;
-  CommandBuffers command_buffers_;
   std::map<std::string, Program> programs_;  // by file and options
 };
 

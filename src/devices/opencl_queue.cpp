@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "base/error.h"
 
@@ -25,42 +23,6 @@ Queue::~Queue() {
 }
 
 void Queue::finish() const { check(library().clFinish(queue_), "the device's work"); }
-
-void Queue::launch(cl_kernel kernel, cl_uint dimensions, const std::size_t* global,
-                   const std::size_t* local, const char* name) {
-  if (recording_ != nullptr) {
-    const cl_int error =
-        context_.command_buffers().launch(recording_, nullptr, nullptr, kernel, dimensions, nullptr,
-                                          global, local, 0, nullptr, nullptr, nullptr);
-    refused_ = refused_ || error != CL_SUCCESS;
-    return;
-  }
-  check(library().clEnqueueNDRangeKernel(queue_, kernel, dimensions, nullptr, global, local, 0,
-                                         nullptr, nullptr),
-        name);
-}
-
-bool Queue::begin_recording() {
-  const CommandBuffers& calls = context_.command_buffers();
-  if (!calls.usable()) return false;
-  const std::array<cl_command_buffer_properties_khr, 3> properties = {
-      CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
-  cl_int error = CL_SUCCESS;
-  recording_ = calls.create(1, &queue_, calls.simultaneous ? properties.data() : nullptr, &error);
-  refused_ = false;
-  if (error != CL_SUCCESS) recording_ = nullptr;
-  return recording_ != nullptr;
-}
-
-cl_command_buffer_khr Queue::end_recording() {
-  if (refused_ || context_.command_buffers().finalize(recording_) != CL_SUCCESS) drop_recording();
-  return std::exchange(recording_, nullptr);
-}
-
-void Queue::drop_recording() {
-  (void)context_.command_buffers().release(recording_);
-  recording_ = nullptr;
-}
 
 std::byte* Queue::allocate(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

@@ -29,15 +29,6 @@ class Queue {
   [[nodiscard]] cl_command_queue handle() const { return queue_; }
   void finish() const;
 
-  // Queues a kernel with the arguments that it has now, or writes it down.
-  void launch(cl_kernel kernel, cl_uint dimensions, const std::size_t* global,
-              const std::size_t* local, const char* name);
-  // From now on launches are written down. False where the platform has no command buffers.
-  [[nodiscard]] bool begin_recording();
-  // What was written down, to be released by the caller; null where the platform refused a part.
-  [[nodiscard]] cl_command_buffer_khr end_recording();
-  void drop_recording();
-
   // Throws a failure with the reason where there is too little memory.
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
   void release(std::byte* memory) noexcept;
@@ -51,8 +42,6 @@ class Queue {
   };
   Context& context_;
   cl_command_queue queue_ = nullptr;
-  cl_command_buffer_khr recording_ = nullptr;
-  bool refused_ = false;                      // a launch of the recording
   std::map<const std::byte*, Block> blocks_;  // by their first address
 };
 

@@ -44,7 +44,9 @@ void Launch::run(const Size& items, const Size& group) const {
                                             static_cast<std::size_t>(group.y),
                                             static_cast<std::size_t>(group.z)};
   const cl_uint dimensions = global[2] > 1 || local[2] > 1 ? 3 : 2;
-  queue_.launch(kernel_, dimensions, global.data(), local.data(), name_);
+  check(library().clEnqueueNDRangeKernel(queue_.handle(), kernel_, dimensions, nullptr,
+                                         global.data(), local.data(), 0, nullptr, nullptr),
+        name_);
 }
 
 }  // namespace ridgeline::opencl
