@@ -212,6 +212,8 @@ HWY_EXPORT(finish);
 constexpr std::int64_t kOwnSums = 128 * 128;
 // Tiles of a block: of each thread, and of all together.
 constexpr std::int64_t kOwnTiles = 24, kSharedTiles = 384;
+// With fewer tiles, reading and writing large sums takes longer than is saved.
+constexpr std::int64_t kLeastShared = 64;
 // Faster than dense products up to this share of theirs.
 constexpr double kMostProducts = 0.36;
 
@@ -246,6 +248,9 @@ void run_shared(const WinogradWeightsJob& job) {
 }  // namespace
 
 std::string refuse_winograd_weights(const Geometry& geometry) {
+  const bool shared = geometry.src_channels * geometry.dst_channels > kOwnSums;
+  const TileGrid grid = tile_grid(geometry.images, geometry.dst_h, geometry.dst_w);
+  if (shared && grid.count() < kLeastShared) return "too few tiles for so many channels";
   return refuse_winograd(geometry, kMostProducts);
 }
 
