@@ -91,7 +91,7 @@ struct PlanOptions {
 struct PassInfo {
   std::string_view name, meaning;
 };
-inline constexpr std::array<PassInfo, 5> kPasses = {{
+inline constexpr std::array<PassInfo, 6> kPasses = {{
     {"fusion", "kernels that cover several ops"},
     {"winograd", "3 x 3 convolutions with fewer multiplications and larger errors"},
     {"slices", "concatenation and its gradient without copies"},
