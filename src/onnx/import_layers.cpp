@@ -381,6 +381,9 @@ void pool(Importer& importer, const OpNode& node) {
                             .dilation_w = w.dilation,
                             .ceil_mode = node.integer("ceil_mode", 0) != 0};
   const bool pads = h.before + h.after + w.before + w.after > 0;
+  // An adaptive average to the size that the image has.
+  const bool single = h.kernel == 1 && w.kernel == 1 && h.stride == 1 && w.stride == 1;
+  if (single && !pads && !joins) return importer.give(node, src.id);
   // Without padding it makes no difference, and PyTorch's default is yes.
   const bool counted = node.integer("count_include_pad", 0) != 0;
   attributes.count_include_pad = joins || counted || (!pads && !attributes.ceil_mode);

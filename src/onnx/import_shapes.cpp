@@ -156,7 +156,7 @@ void concat(Importer& importer, const OpNode& node) {
   }
   std::vector<ValueId> ids;
   for (const Tensor& part : parts) ids.push_back(part.id);
-  const ValueId dst = importer.builder().concat(std::move(ids), importer.layer_of(node));
+  const ValueId dst = importer.concat(std::move(ids), importer.layer_of(node));
   importer.give(node.outputs[0], Tensor{dst, first.on(importer.builder().shape(dst))});
 }
 

@@ -436,6 +436,21 @@ ValueId Importer::logits(const std::string& output) {
   return id;
 }
 
+ValueId Importer::concat(std::vector<ValueId> parts, const std::string& layer) {
+  std::vector<ValueId> left = parts;
+  for (std::size_t count = parts.size() - 1; count > 1; --count) {
+    const auto earlier =
+        concats_.find(std::vector(parts.begin(), parts.begin() + std::ptrdiff_t(count)));
+    if (earlier == concats_.end()) continue;
+    left.assign(parts.begin() + std::ptrdiff_t(count), parts.end());
+    left.insert(left.begin(), earlier->second);
+    break;
+  }
+  const ValueId dst = builder_.concat(std::move(left), layer);
+  concats_[std::move(parts)] = dst;
+  return dst;
+}
+
 std::vector<std::string_view> supported_ops() {
   std::vector<std::string_view> names;
   for (const auto list : {layer_ops, shape_ops, element_ops}) {

@@ -181,6 +181,8 @@ class Importer {
   // The node that alone reads a value; null where there are others or it is an output.
   [[nodiscard]] const OpNode* only_reader(const std::string& name) const;
   // Leaves a node out of the walk: another one has done its work.
+  // Goes on from an earlier concatenation of the first of these values, as DenseNet's layers do.
+  [[nodiscard]] ValueId concat(std::vector<ValueId> parts, const std::string& layer);
   void skip(const OpNode& node);
   [[nodiscard]] bool is_output(const std::string& name) const;
   // The nodes that read a value.
@@ -204,6 +206,7 @@ class Importer {
   std::map<std::string, Known, std::less<>> values_;
   std::vector<bool> skipped_;  // nodes that are done
   std::set<ValueId> images_;
+  std::map<std::vector<ValueId>, ValueId> concats_;
   std::vector<std::string> layer_of_;  // of each node
   LayerNames layers_;                  // with parameters
   FoldBudget budget_;
