@@ -169,13 +169,17 @@ double tapped(const Conv2dAttributes& a, const Elements<T>& src, const Shape& im
   return src(pixel.a, first_channel + tap.a, h, w);
 }
 
-// rows x columns numbers in double; element(row, column) gives each.
+// rows x columns numbers in double; element(row, column) gives each. They last until the thread's
+// next call: after the first steps of a training nothing is allocated.
 template <typename Element>
-std::vector<double> matrix(std::int64_t rows, const Index3& columns, const Element& element) {
-  std::vector<double> numbers(static_cast<std::size_t>(rows * columns.count()));
-  parallel_for(rows, 1, [&](auto begin, auto end) {
+const std::vector<double>& matrix(std::int64_t rows, const Index3& columns,
+                                  const Element& element) {
+  thread_local std::vector<double> numbers;
+  numbers.resize(static_cast<std::size_t>(rows * columns.count()));
+  double* const first = numbers.data();
+  parallel_for(rows, 1, [&, first](auto begin, auto end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      double* next = &numbers[static_cast<std::size_t>(row * columns.count())];
+      double* next = first + row * columns.count();
       for (std::int64_t i = 0; i < columns.a; ++i) {
         for (std::int64_t j = 0; j < columns.b; ++j) {
           for (std::int64_t k = 0; k < columns.c; ++k) *next++ = element(row, Index3{i, j, k});

@@ -90,7 +90,8 @@ constexpr std::array kMigrations = {
        ALTER TABLE "runs" ADD COLUMN "nodes" INTEGER;
        ALTER TABLE "runs" ADD COLUMN "transport" TEXT;
        ALTER TABLE "runs" ADD COLUMN "bucket_bytes" INTEGER;
-       UPDATE "runs" SET "nodes" = 1;)",
+       UPDATE "runs" SET "nodes" = 1, "micro_batch" = 0, "clip_norm" = 0, "synchronised_norms" = 0,
+       "bucket_bytes" = 0;)",
 };
 static_assert(kMigrations.size() == kSchemaVersion - 1);
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "backends/opencl/conv/conv_choice.h"
 #include "backends/registry.h"
 #include "base/bf16_unit.h"
 #include "devices/device.h"
@@ -180,15 +181,24 @@ TEST(OpCases, EveryRowOfEveryBackendIsChosenByACase) {
   for (const Backend* backend : all_backends()) {
     const bool usable = backend->unavailable().empty();
     std::set<const KernelRow*> chosen;
+    const auto choose = [&](const Graph& graph) {
+      for (const Tile& each : tile(*backend, graph).tiles) chosen.insert(each.row);
+    };
     for (const OpCase& op_case : op_cases()) {
       if (usable) {
-        for (const Tile& each : tile(*backend, op_case.graph).tiles) chosen.insert(each.row);
+        choose(op_case.graph);
         continue;
       }
       add_matching(*backend, op_case.graph, chosen);
       // Casts are there in narrow precisions alone.
       const std::optional<OpCase> narrow = in_precision(op_case, Precision::bf16);
       if (narrow) add_matching(*backend, narrow->graph, chosen);
+    }
+    if (usable && backend == &opencl_backend) {
+      // Its plain rows stand in where no tile fits into a device's local memory.
+      opencl::conv::offer_tiles({{.local = true, .rows = 1 << 20, .vectors = 4}});
+      for (const OpCase& op_case : op_cases()) choose(op_case.graph);
+      opencl::conv::offer_tiles({});
     }
     for (const KernelRow& row : backend->rows()) {
       EXPECT_TRUE(chosen.contains(&row)) << backend->name << ": " << row.name;

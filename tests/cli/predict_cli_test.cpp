@@ -128,11 +128,12 @@ TEST_F(SlowPredictCli, TextJsonAndCsvTellTheSame) {
 TEST_F(SlowPredictCli, LearnsFromAStoreAndChecksItself) {
   make_store();
   const testing::Outcome known =
-      run("predict resnet18 --image 64 --classes 10 --batch 128 --on laboratory --store runs.db "
-          "--no-shipped --json");
+      run("predict mobilenet_v2 --image 64 --classes 10 --batch 128 --on laboratory "
+          "--store runs.db --no-shipped --json");
   ASSERT_EQ(known.code, 0) << known.err;
   const nlohmann::json row = nlohmann::json::parse(known.out).at("predictions").at(0);
-  EXPECT_NEAR(row.at("step_ms").get<double>(), 512.0, 60.0);
+  // Times in proportion to the batch suit a network whose kernels are the same at every batch.
+  EXPECT_NEAR(row.at("step_ms").get<double>(), 256.0, 30.0);
   EXPECT_EQ(row.at("basis"), "12 runs; new batch");
   // Stored options of a model that are its usual ones are the same network.
   const testing::Outcome usual = run(

@@ -241,9 +241,18 @@ std::optional<OpCase> in_precision(const OpCase& op_case, Precision precision) {
                          (node.kind == OpKind::metrics && computed(node.inputs[2]));
     if (decides && precision != Precision::fp32) return std::nullopt;
   }
+  // What gradients are added to is wide, whatever they are.
+  const auto is_sum = [&](ValueId id) {
+    return std::ranges::any_of(op_case.graph.value(id).users, [&](NodeId user) {
+      const Node& node = op_case.graph.node(user);
+      const std::span inputs(node.inputs);
+      return node.kind == OpKind::accumulate &&
+             std::ranges::count(inputs.first(inputs.size() / 2), id) > 0;
+    });
+  };
   const auto narrow = [&](ValueId id) {
     const Value& value = op_case.graph.value(id);
-    if (value.spec.dtype != DType::f32) return false;
+    if (value.spec.dtype != DType::f32 || is_sum(id)) return false;
     if (value.role == Role::gradient) return true;
     if (value.role != Role::input) return false;
     return std::all_of(value.users.begin(), value.users.end(), [&](NodeId user) {
