@@ -15,7 +15,9 @@
 #include "backends/registry.h"
 #include "base/parallel.h"
 #include "base/philox.h"
+#include "plan/plan.h"
 #include "support/case_names.h"
+#include "support/op_cases.h"
 
 namespace ridgeline::native::conv {
 namespace {
@@ -202,6 +204,27 @@ TEST(WinogradRule, TakesLargeConvolutionsOf3x3WithStride1) {
   EXPECT_NE(refusal(16, 8, 56, 3, 1), "");
   EXPECT_NE(refusal(1, 512, 7, 3, 1), "");
   EXPECT_NE(refusal(32, 512, 2, 3, 1), "");
+}
+
+TEST(WinogradRule, ItsRowsAreLeftOutWhereTheyAreNotWanted) {
+  const auto found =
+      std::find_if(testing::op_cases().begin(), testing::op_cases().end(),
+                   [](const auto& op_case) { return op_case.name == "conv2d.tiles_of_odd_shape"; });
+  ASSERT_NE(found, testing::op_cases().end());
+  const auto row_of = [&](const PlanOptions& options) {
+    const Plan plan = make_plan(found->graph, options);
+    const auto step = std::find_if(plan.steps.begin(), plan.steps.end(),
+                                   [](const Step& each) { return !each.is_reorder(); });
+    return step->row;
+  };
+  PlanOptions options;
+  options.providers = providers_of("native");
+  EXPECT_EQ(row_of(options), "winograd");
+  options.without_passes = {true};
+  EXPECT_EQ(row_of(options), "conv2d");
+  options.without_passes = {};
+  options.disabled_passes = {"winograd"};
+  EXPECT_EQ(row_of(options), "conv2d");
 }
 
 }  // namespace

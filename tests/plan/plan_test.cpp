@@ -16,7 +16,6 @@
 #include "base/parallel.h"
 #include "plan/memory.h"
 #include "plan/session.h"
-#include "support/op_cases.h"
 #include "support/queued_device.h"
 #include "support/toy_networks.h"
 #include "support/worst_difference.h"
@@ -262,24 +261,6 @@ TEST(SelectionTest, AnUnsupportedTypeIsRefusedWithTheReasons) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("f64"), std::string::npos) << error.what();
   }
-}
-
-TEST(SelectionTest, RowsOfAPassAreLeftOutWhereTheyAreNotWanted) {
-  const auto found =
-      std::find_if(testing::op_cases().begin(), testing::op_cases().end(),
-                   [](const auto& op_case) { return op_case.name == "conv2d.tiles_of_odd_shape"; });
-  ASSERT_NE(found, testing::op_cases().end());
-  const auto row_of = [&](const PlanOptions& options) {
-    const Plan plan = make_plan(found->graph, options);
-    const auto step = std::find_if(plan.steps.begin(), plan.steps.end(),
-                                   [](const Step& each) { return !each.is_reorder(); });
-    return step->row;
-  };
-  PlanOptions options = options_for(native_backend);
-  EXPECT_EQ(row_of(options), "winograd");
-  EXPECT_EQ(row_of(options_for(native_backend, {"winograd"})), "conv2d");
-  options.without_passes = {true};
-  EXPECT_EQ(row_of(options), "conv2d");
 }
 
 class AutoTest : public ::testing::Test {
