@@ -3,7 +3,7 @@
 // Where an OpenCL device queues its work, and what lies behind the addresses of its memory.
 // KernelArgs::queue points to a Queue. OpenCL 1.2 has no addresses in device memory: an allocation
 // is a buffer object, and the address that the rest of the program computes with is a stretch of
-// the host's address space that nobody may touch.
+// the host's address space that faults when it is touched.
 
 #include <cstddef>
 #include <map>

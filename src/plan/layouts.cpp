@@ -164,7 +164,7 @@ class Settling {
       if (value.users.empty() && !graph_.is_output(id)) return kNoForm;
       return add_form(id, layout);
     }
-    // State is kept plain, but for gradients that nobody reads, where the optimizers take them as
+    // State is kept plain, but for gradients that are no outputs, where the optimizers take them as
     // they are.
     const bool same = same_bytes(value.spec, layout, Layout::plain());
     if (value.role == Role::gradient && backend.gradients_in_any_layout && !same &&

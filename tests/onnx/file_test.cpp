@@ -177,7 +177,7 @@ TEST(OnnxFile, OtherFilesAreRefusedByName) {
   EXPECT_NE(message_of(folder / "empty.onnx").find("it has no graph"), std::string::npos);
   EXPECT_NE(message_of(folder / "none.onnx").find("cannot be opened"), std::string::npos);
   EXPECT_NE(message_of(folder.path()).find("is a folder"), std::string::npos);
-  // Nobody writes to it: who waits for that waits for ever.
+  // No process writes to it: reading it would wait for ever.
   ASSERT_EQ(mkfifo((folder / "pipe.onnx").c_str(), 0600), 0);
   EXPECT_NE(message_of(folder / "pipe.onnx").find("not a regular file"), std::string::npos);
 }

@@ -98,7 +98,7 @@ TEST(RankPlan, GradientsTravelWhileTheBackwardPassGoesOn) {
   EXPECT_TRUE(steps_beside(plan_of(spec_of("resnet18", false), {"overlap"})).empty());
 }
 
-// What a step that runs beside others touches is nobody else's until it is joined.
+// No other step touches what a step that runs beside others uses until it is joined.
 TEST(RankPlan, NothingTakesTheMemoryOfAStepThatRunsBeside) {
   TwinRanks ranks;
   for (const bool synchronise : {false, true}) {

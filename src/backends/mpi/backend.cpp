@@ -64,7 +64,7 @@ class AllReduce final : public Kernel {
   // Results begin as this rank's part of the sum.
   void begin(const KernelArgs& args, std::size_t i) const {
     const Tensor &src = args.inputs[arguments_[i]], &dst = args.outputs[i];
-    ensure(dst.data != nullptr, "a sum over ranks that nobody reads");
+    ensure(dst.data != nullptr, "a sum over ranks that is never read");
     if (src.data != dst.data) {
       std::memcpy(dst.data, src.data, static_cast<std::size_t>(src.spec.bytes()));
     }

@@ -95,7 +95,7 @@ class DataGradient final : public Kernel {
   void run(const KernelArgs& args) const override {
     const Rows src = rows_of(args.inputs[operands_.src]);
     const Rows diff_src = rows_of(args.outputs[operands_.diff_src]);
-    // What nobody else reads waits where its result will be.
+    // What no other step reads waits where its result will be.
     Rows g = rows_at(args.outputs, operands_.stored);
     if (g.data == nullptr) g = diff_src;
     sum(args, src, g);
