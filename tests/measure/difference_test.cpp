@@ -200,7 +200,7 @@ TEST(Difference, StepsOfAnOlderStoreAreMatchedByTheirFirstLayer) {
 
 // --- Plans of the engine ------------------------------------------------------------------------
 
-class DifferenceOfPlans : public testing::Test {
+class DifferenceOfPlans : public ::testing::Test {
  protected:
   [[nodiscard]] DifferenceSide planned(const std::string& model, const char* backend,
                                        bool fusion = true) {

@@ -156,7 +156,7 @@ std::int64_t occupied(StepRunner& runner) {
                                    device.occupied(session.scratch().size()));
 }
 
-class SlowMemoryLedger : public testing::TestWithParam<Case> {};
+class SlowMemoryLedger : public ::testing::TestWithParam<Case> {};
 
 // Slow*: sanitizers put their own allocator in the heap's place.
 TEST_P(SlowMemoryLedger, CategoriesAddUpToWhatTheSystemReports) {
@@ -191,9 +191,9 @@ TEST_P(SlowMemoryLedger, CategoriesAddUpToWhatTheSystemReports) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SlowMemoryLedger,
-                         testing::Values(Case{"mlp", 4096, 0}, Case{"mnist_cnn", 512, 0},
-                                         Case{"resnet18", 4, 64}, Case{"squeezenet1_1", 4, 96},
-                                         Case{"densenet121", 2, 64}),
+                         ::testing::Values(Case{"mlp", 4096, 0}, Case{"mnist_cnn", 512, 0},
+                                           Case{"resnet18", 4, 64}, Case{"squeezenet1_1", 4, 96},
+                                           Case{"densenet121", 2, 64}),
                          [](const auto& test) { return std::string(test.param.model); });
 
 TEST(SlowMemoryLedgerMarks, ALoadersHeapIsItsOwnAndOtherRunsAreTold) {

@@ -24,7 +24,7 @@ std::int64_t of(const LiveBytes& live, Role role) {
   return live.by_role[static_cast<std::size_t>(role)];
 }
 
-class MemoryTimelineTest : public testing::Test {
+class MemoryTimelineTest : public ::testing::Test {
  protected:
   [[nodiscard]] Plan plan_of(const char* model, std::int64_t batch, const char* backend = "native",
                              std::int64_t image = 0) {

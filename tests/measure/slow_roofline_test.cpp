@@ -34,7 +34,7 @@ void measure_again() {
   keep_better(ceilings_so_far(), measure_ceilings("cpu", {}, quick));
 }
 
-class SlowRoofline : public testing::TestWithParam<RoofCase> {
+class SlowRoofline : public ::testing::TestWithParam<RoofCase> {
  protected:
   static void SetUpTestSuite() {
     if (ceilings_so_far().empty()) measure_again();
@@ -73,15 +73,15 @@ TEST_P(SlowRoofline, NoStepLiesAboveIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, SlowRoofline,
-                         testing::Values(RoofCase{"mlp", "reference", 64, 0},
-                                         RoofCase{"mlp", "native", 512, 0},
-                                         RoofCase{"mlp", "onednn", 512, 0},
-                                         RoofCase{"mnist_cnn", "reference", 16, 0},
-                                         RoofCase{"mnist_cnn", "native", 128, 0},
-                                         RoofCase{"mnist_cnn", "onednn", 128, 0},
-                                         RoofCase{"squeezenet1_1", "reference", 1, 64},
-                                         RoofCase{"squeezenet1_1", "native", 8, 64},
-                                         RoofCase{"squeezenet1_1", "onednn", 8, 64}),
+                         ::testing::Values(RoofCase{"mlp", "reference", 64, 0},
+                                           RoofCase{"mlp", "native", 512, 0},
+                                           RoofCase{"mlp", "onednn", 512, 0},
+                                           RoofCase{"mnist_cnn", "reference", 16, 0},
+                                           RoofCase{"mnist_cnn", "native", 128, 0},
+                                           RoofCase{"mnist_cnn", "onednn", 128, 0},
+                                           RoofCase{"squeezenet1_1", "reference", 1, 64},
+                                           RoofCase{"squeezenet1_1", "native", 8, 64},
+                                           RoofCase{"squeezenet1_1", "onednn", 8, 64}),
                          [](const auto& tested) {
                            return std::string(tested.param.model) + "_" + tested.param.backend;
                          });

@@ -47,7 +47,7 @@ class NamedDevice final : public Device {
   [[nodiscard]] double time(const std::function<void()>&) override { return 0.0; }
 };
 
-class StepTimes : public testing::Test {
+class StepTimes : public ::testing::Test {
  protected:
   [[nodiscard]] Plan plan_of(const StepSpec& spec, const char* backend = "native") {
     return dry_plan(spec, request(backend), *cpu);

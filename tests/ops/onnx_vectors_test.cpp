@@ -123,7 +123,7 @@ std::string run(const onnx::Translation& translation, const std::vector<onnx::Ar
   return {};
 }
 
-class OnnxVectors : public testing::TestWithParam<const Backend*> {};
+class OnnxVectors : public ::testing::TestWithParam<const Backend*> {};
 
 TEST_P(OnnxVectors, EveryCaseOfAnOpWeHavePasses) {
   const Backend& backend = *GetParam();
@@ -162,7 +162,7 @@ TEST_P(OnnxVectors, EveryCaseOfAnOpWeHavePasses) {
   EXPECT_EQ(passed, kExpressible);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, OnnxVectors, testing::ValuesIn(usable_backends()),
+INSTANTIATE_TEST_SUITE_P(Backends, OnnxVectors, ::testing::ValuesIn(usable_backends()),
                          [](const auto& backend) { return std::string(backend.param->name); });
 
 }  // namespace

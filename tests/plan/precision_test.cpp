@@ -49,7 +49,7 @@ TEST(Half, EveryNumberComesBackAsItself) {
   }
 }
 
-class PrecisionPass : public testing::TestWithParam<std::size_t> {
+class PrecisionPass : public ::testing::TestWithParam<std::size_t> {
  protected:
   [[nodiscard]] Graph graph_in(Precision precision) const {
     const ToyNetwork network = toy_networks()[GetParam()];
@@ -143,7 +143,7 @@ TEST_P(PrecisionPass, InFp16EveryUpdateComesAfterTheGuard) {
   EXPECT_NE(guard, kNoNode);
 }
 
-INSTANTIATE_TEST_SUITE_P(Toys, PrecisionPass, testing::Values(0, 1, 2),
+INSTANTIATE_TEST_SUITE_P(Toys, PrecisionPass, ::testing::Values(0, 1, 2),
                          [](const auto& instance) { return toy_networks()[instance.param].name; });
 
 TEST(LossScale, FallsAfterAnOverflowAndRisesAfterManyStepsWithout) {
