@@ -84,8 +84,8 @@ class OpenClDevice final : public Device {
   [[nodiscard]] std::string kind() const override { return "opencl"; }
   [[nodiscard]] std::string description() const override { return properties_.name; }
   [[nodiscard]] std::string refuse(Precision precision) const override {
-    if (precision == Precision::fp32) return {};
-    return "the kernels of OpenCL devices compute in fp32 only";
+    if (precision == Precision::fp32 || precision == Precision::fp16) return {};
+    return "the kernels of OpenCL devices compute in fp32 and fp16";
   }
   [[nodiscard]] std::size_t available_memory() const override {
     const auto whole = static_cast<std::size_t>(properties_.memory_bytes);

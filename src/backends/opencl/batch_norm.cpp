@@ -30,7 +30,7 @@ class Statistics final : public Kernel {
     const float share = 1.0F / static_cast<float>(src.rows);
     // Both sums need the parts one after the other; the mean stands behind them.
     const std::byte* mean = args.workspace + sums_bytes(src.rows, src.width);
-    Launch(args, {"kernels/sums.cl", "partial_sums"})
+    Launch(args, {"kernels/sums.cl", "partial_sums", number_option(src)})
         .rows(src)
         .rows({})
         .rows({})
@@ -51,7 +51,7 @@ class Statistics final : public Kernel {
                   share);
     const void* variance = data_at(args.outputs, variance_);
     if (variance == nullptr) return;
-    Launch(args, {"kernels/sums.cl", "partial_squares"})
+    Launch(args, {"kernels/sums.cl", "partial_squares", number_option(src)})
         .rows(src)
         .buffer(mean)
         .buffer(args.workspace)
@@ -184,7 +184,7 @@ class Backward final : public Kernel {
     const Rows dst = rows_at(args.outputs, operands_.diff_src);
     const Size group = src.width >= 64 ? Size{64, 1} : Size{8, 8};
     const float share = operands_.attributes.frozen ? 0.0F : 1.0F / static_cast<float>(src.rows);
-    Launch(args, {"kernels/batch_norm.cl", "norm_backward"})
+    Launch(args, {"kernels/batch_norm.cl", "norm_backward", number_option(src)})
         .rows(diff)
         .rows(other)
         .rows(kept)

@@ -4,7 +4,7 @@ namespace ridgeline::opencl {
 
 void launch_norm_apply(const KernelArgs& args, const NormApply& task) {
   const std::int64_t width = task.src.width, rows = task.src.rows;
-  Launch(args, {"kernels/batch_norm.cl", "norm_apply"})
+  Launch(args, {"kernels/batch_norm.cl", "norm_apply", number_option(task.src)})
       .rows(task.src)
       .rows(task.other)
       .rows(task.dst)

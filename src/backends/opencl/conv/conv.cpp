@@ -25,7 +25,7 @@ const Shape& shape_of(const Problem& problem, ValueId value) {
   return problem.graph->value(value).spec.shape;
 }
 
-conv::Geometry geometry_of(const Problem& problem) {
+conv::Geometry shapes_of(const Problem& problem) {
   const Node& node = problem.node();
   const OpKind kind = node.kind;
   const Shape& first = shape_of(problem, node.inputs[0]);
@@ -38,6 +38,12 @@ conv::Geometry geometry_of(const Problem& problem) {
   return conv::geometry_of(attributes_of(problem), first, shape_of(problem, node.outputs[0]));
 }
 
+conv::Geometry geometry_of(const Problem& problem) {
+  conv::Geometry geometry = shapes_of(problem);
+  geometry.half = problem.input(0).dtype == DType::f16;
+  return geometry;
+}
+
 // Groups of one channel; a single one is a dense convolution.
 bool is_depthwise(const conv::Geometry& geometry) {
   return geometry.attributes.groups > 1 && geometry.group_src() == 1;
@@ -46,13 +52,13 @@ bool is_depthwise(const conv::Geometry& geometry) {
 using conv::Tiles;
 
 // Depthwise kernels have no tiles.
-template <std::string (*refuse_tiles)(Tiles), Tiles tiles>
+template <std::string (*refuse_tiles)(Tiles, bool), Tiles tiles>
 std::string refuse(const Problem& problem) {
   std::string reason = check_channels(problem);
   if (!reason.empty()) return reason;
   const conv::Geometry geometry = geometry_of(problem);
   reason = conv::refuse_size(geometry);
-  return reason.empty() && !is_depthwise(geometry) ? refuse_tiles(tiles) : reason;
+  return reason.empty() && !is_depthwise(geometry) ? refuse_tiles(tiles, geometry.half) : reason;
 }
 
 // Where a node's inputs stand among the kernel's.

@@ -32,19 +32,19 @@ __kernel void norm_apply(ROWS(src), ROWS(other), ROWS(dst), BUFFER(mean), BUFFER
                          const float epsilon, const int kind, const float slope) {
   const long c = get_global_id(0), r = get_global_id(1);
   if (c >= width || r >= rows) return;
-  POINTER(const float, src);
-  POINTER(const float, other);
-  POINTER(float, dst);
+  POINTER(const NUMBER, src);
+  POINTER(const NUMBER, other);
+  POINTER(NUMBER, dst);
   POINTER(const float, mean);
   POINTER(const float, variance);
   POINTER(const float, scale);
   POINTER(const float, shift);
-  float x = src[r * src_stride + c];
+  float x = READ(src, r * src_stride + c);
   if (mean_base != 0) x = (x - mean[c]) / sqrt(variance[c] + epsilon);
   if (scale_base != 0) x *= scale[c];
   if (shift_base != 0) x += shift[c];
-  if (other_base != 0) x += other[r * other_stride + c];
-  dst[r * dst_stride + c] = activated(kind, slope, x);
+  if (other_base != 0) x += READ(other, r * other_stride + c);
+  WRITE(activated(kind, slope, x), dst, r * dst_stride + c);
 }
 
 // `share` is 1 / elements of a channel, or 0 where the statistics were constants.
@@ -54,23 +54,23 @@ __kernel void norm_backward(ROWS(diff), ROWS(other), ROWS(kept), ROWS(src), ROWS
                             const float share, const int kind, const float slope) {
   const long c = get_global_id(0), r = get_global_id(1);
   if (c >= width || r >= rows) return;
-  POINTER(const float, diff);
-  POINTER(const float, other);
-  POINTER(const float, kept);
-  POINTER(const float, src);
-  POINTER(float, dst);
+  POINTER(const NUMBER, diff);
+  POINTER(const NUMBER, other);
+  POINTER(const NUMBER, kept);
+  POINTER(const NUMBER, src);
+  POINTER(NUMBER, dst);
   POINTER(const float, mean);
   POINTER(const float, variance);
   POINTER(const float, scale);
   POINTER(const float, diff_scale);
   POINTER(const float, diff_shift);
   const float inverse = 1.0f / sqrt(variance[c] + epsilon);
-  float g = diff[r * diff_stride + c];
-  if (other_base != 0) g += other[r * other_stride + c];
-  if (kept_base != 0) g = differentiated(kind, slope, g, kept[r * kept_stride + c]);
+  float g = READ(diff, r * diff_stride + c);
+  if (other_base != 0) g += READ(other, r * other_stride + c);
+  if (kept_base != 0) g = differentiated(kind, slope, g, READ(kept, r * kept_stride + c));
   if (share != 0.0f) {
-    const float normal = (src[r * src_stride + c] - mean[c]) * inverse;
+    const float normal = (READ(src, r * src_stride + c) - mean[c]) * inverse;
     g -= (diff_shift[c] + normal * diff_scale[c]) * share;
   }
-  dst[r * dst_stride + c] = g * scale[c] * inverse;
+  WRITE(g * scale[c] * inverse, dst, r * dst_stride + c);
 }

@@ -5,7 +5,7 @@
 
 #define WIDTH (16 * VECTORS)
 
-inline void store_pixel(const Gather* g, __global float* dst, const float16* sums,
+inline void store_pixel(const Gather* g, __global NUMBER* dst, const float16* sums,
                         __global const float* bias, int channel) {
 #pragma unroll
   for (int j = 0; j < VECTORS; ++j) {
@@ -14,12 +14,12 @@ inline void store_pixel(const Gather* g, __global float* dst, const float16* sum
       float16 sum = sums[j];
       if (g->biased) sum += vload16(0, bias + first);
       sum = sum < g->low ? (float16)(g->low) : sum;
-      vstore16(sum > g->high ? (float16)(g->high) : sum, 0, dst + first);
+      WRITE16(sum > g->high ? (float16)(g->high) : sum, dst + first);
     } else {
       float lanes[16];
       vstore16(sums[j], 0, lanes);
       for (int i = 0; i < 16 && first + i < g->width; ++i) {
-        dst[first + i] = finished(g, lanes[i], g->biased ? bias[first + i] : 0.0f);
+        WRITE(finished(g, lanes[i], g->biased ? bias[first + i] : 0.0f), dst, first + i);
       }
     }
   }
@@ -27,11 +27,11 @@ inline void store_pixel(const Gather* g, __global float* dst, const float16* sum
 
 __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFER(bias),
                                 BUFFER(zeros), const Gather g) {
-  POINTER(const float, src);
+  POINTER(const NUMBER, src);
   POINTER(const float, weights);
-  POINTER(float, dst);
+  POINTER(NUMBER, dst);
   POINTER(const float, bias);
-  POINTER(const float, zeros);
+  POINTER(const NUMBER, zeros);
   const int group = get_global_id(2), panel = get_global_id(1);
   const int pixels = g.images * g.rows.count * g.columns.count;
   const int first_pixel = get_global_id(0) * BLOCK_ROWS;
@@ -60,7 +60,7 @@ __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFE
 
   for (int tap = 0; tap < g.rows.taps * g.columns.taps; ++tap) {
     const int tap_row = tap / g.columns.taps, tap_column = tap % g.columns.taps;
-    __global const float* at[BLOCK_ROWS];
+    __global const NUMBER* at[BLOCK_ROWS];
     int any = 0;
 #pragma unroll
     for (int i = 0; i < BLOCK_ROWS; ++i) {
@@ -81,7 +81,7 @@ __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFE
       for (int j = 0; j < VECTORS; ++j) lanes[j] = vload16(j, matrix);
 #pragma unroll
       for (int i = 0; i < BLOCK_ROWS; ++i) {
-        const float number = at[i][c];
+        const float number = READ(at[i], c);
 #pragma unroll
         for (int j = 0; j < VECTORS; ++j) sums[i][j] += number * lanes[j];
       }
