@@ -62,6 +62,26 @@ LaneRange lane_range(const KernelArgs& args, const Rows& rows) {
   return range;
 }
 
+StretchRange stretch_range(const KernelArgs& args, const Rows& rows) {
+  constexpr std::int64_t kStretchesPerUnit = 16;
+  const Properties& properties = queue_of(args).context().properties();
+  std::int64_t lanes = 1;
+  if (properties.cpu) {
+    lanes = 16;
+    while (lanes > 1 && rows.width % lanes != 0) lanes = lanes > 4 ? lanes / 2 : 1;
+  }
+  StretchRange range;
+  range.group = rows.width >= 64 ? Size{64, 1} : Size{8, 8};
+  if (lanes > 1) {
+    const std::int64_t stretches = kStretchesPerUnit * properties.compute_units;
+    range.stretch = (rows.rows + stretches - 1) / stretches;
+    range.group = {1, 1};
+  }
+  range.items = {rows.width / lanes, (rows.rows + range.stretch - 1) / range.stretch};
+  range.options = fmt::format("-DLANES={} {}", lanes, number_option(rows));
+  return range;
+}
+
 std::string check_elements(const Problem& problem) {
   for (const auto* values : {&problem.inputs, &problem.outputs}) {
     for (const ValueId id : *values) {
