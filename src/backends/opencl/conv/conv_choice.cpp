@@ -37,7 +37,8 @@ std::vector<Tile> tiles_for(Kind kind, bool cpu) {
   return {{.rows = 8, .vectors = 2},
           {.rows = 12, .vectors = 2},
           {.rows = 6, .vectors = 4},
-          {.rows = 12, .vectors = 1}};
+          {.rows = 12, .vectors = 1},
+          {.rows = 12, .vectors = 1, .lanes = 8}};
 }
 
 // Asks least of a device: where none of the others can be used.
@@ -207,10 +208,33 @@ Tile fastest_of(Context& context, const Geometry& g, Kind kind, const std::vecto
   return best;
 }
 
+// Of a panel of weights, of all groups that are computed together.
+std::int64_t channels_of(const Geometry& g, Kind kind) {
+  if (kind == Kind::forward) return plan_forward(g, kPlainest).classes.front().width;
+  if (kind == Kind::data) return plan_backward_data(g, kPlainest).classes.front().width;
+  return std::numeric_limits<std::int32_t>::max();
+}
+
+// Those that compute few channels that are not there; short vectors only for few channels.
+std::vector<Tile> fitting(const std::vector<Tile>& tiles, std::int64_t channels) {
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  const auto computed = [&](const Tile& tile) {
+    return (channels + tile.width() - 1) / tile.width() * tile.width();
+  };
+  for (const Tile& tile : tiles) fewest = std::min(fewest, computed(tile));
+  std::vector<Tile> kept;
+  for (const Tile& tile : tiles) {
+    const bool needed = tile.lanes == 16 || channels <= tile.lanes;
+    if (needed && computed(tile) < 2 * fewest) kept.push_back(tile);
+  }
+  return kept;
+}
+
 Tile tile_for(const Geometry& g, Kind kind, Tiles which, bool measure) {
   Context& context = current();
   if (which == Tiles::plain) return kPlainest;
-  const std::vector<Tile>& tiles = candidates_of(context, kind, g.half).tiles;
+  const std::vector<Tile> tiles =
+      fitting(candidates_of(context, kind, g.half).tiles, channels_of(g, kind));
   if (!measure || tiles.size() == 1) return tiles.front();
   const std::string key = key_of(context, g, kind);
   static std::map<std::string, Tile> known;
@@ -233,6 +257,11 @@ std::string refuse_gather(Tiles tiles, bool half) {
 
 std::string refuse_weights(Tiles tiles, bool half) {
   return refuse_kind(Kind::weights, tiles, half);
+}
+
+bool takes_few(const Geometry& geometry, Tiles tiles) {
+  return tiles == Tiles::all && offered().empty() && current().properties().cpu &&
+         has_few_pixels(geometry);
 }
 
 GatherPlan choose_forward(const Geometry& geometry, Tiles tiles, bool measure) {

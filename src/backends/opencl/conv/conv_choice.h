@@ -20,6 +20,8 @@ enum class Tiles : std::uint8_t { all, plain };
 [[nodiscard]] std::string refuse_gather(Tiles tiles, bool half);
 [[nodiscard]] std::string refuse_weights(Tiles tiles, bool half);
 
+// Whether the kernels for few pixels compute a convolution: on CPUs, unless tiles are offered.
+[[nodiscard]] bool takes_few(const Geometry& geometry, Tiles tiles);
 [[nodiscard]] GatherPlan choose_forward(const Geometry& geometry, Tiles tiles, bool measure);
 [[nodiscard]] GatherPlan choose_backward_data(const Geometry& geometry, Tiles tiles, bool measure);
 [[nodiscard]] WeightsPlan choose_backward_weights(const Geometry& geometry, Tiles tiles,

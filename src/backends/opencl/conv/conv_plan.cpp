@@ -222,7 +222,8 @@ std::int64_t Tile::local_bytes() const {
 }
 
 std::string Tile::options(bool half) const {
-  return fmt::format("-DBLOCK_ROWS={} -DVECTORS={} {}", rows, vectors, half ? "-DHALF" : "");
+  return fmt::format("-DBLOCK_ROWS={} -DVECTORS={} -DLANES={} {}", rows, vectors, lanes,
+                     half ? "-DHALF" : "");
 }
 
 std::string Tile::text() const {

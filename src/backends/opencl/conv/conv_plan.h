@@ -40,9 +40,10 @@ struct Geometry {
 struct Tile {
   bool local = false;  // through local memory; else in registers alone
   int rows = 1;        // pixels, or channels of diff_dst; of a local tile a multiple of 16
-  int vectors = 1;     // of 16 channels: of dst, or of src
+  int vectors = 1;     // of channels: of dst, or of src
+  int lanes = 16;      // channels of a vector
 
-  [[nodiscard]] int width() const { return 16 * vectors; }
+  [[nodiscard]] int width() const { return lanes * vectors; }
   [[nodiscard]] std::int64_t local_bytes() const;
   [[nodiscard]] std::string options(bool half) const;  // of the kernel's build
   [[nodiscard]] std::string text() const;              // "8x32 in registers"

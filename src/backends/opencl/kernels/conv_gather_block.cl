@@ -1,24 +1,25 @@
 // Forward and backward data without local memory, for CPUs and small devices: a work-item computes
-// BLOCK_ROWS pixels by VECTORS vectors of channels in registers. Weights are read by vectors, src by
+// BLOCK_ROWS pixels by VECTORS vectors of LANES channels in registers. Weights are read by vectors, src by
 // single numbers, which CPUs spread over a vector for nothing.
 #include "kernels/conv_common.cl"
+#include "kernels/lanes.cl"
 
-#define WIDTH (16 * VECTORS)
+#define WIDTH (LANES * VECTORS)
 
-inline void store_pixel(const Gather* g, __global NUMBER* dst, const float16* sums,
+inline void store_pixel(const Gather* g, __global NUMBER* dst, const FLOATS* sums,
                         __global const float* bias, int channel) {
 #pragma unroll
   for (int j = 0; j < VECTORS; ++j) {
-    const int first = channel + 16 * j;
-    if (first + 16 <= g->width && g->activation < 0) {
-      float16 sum = sums[j];
-      if (g->biased) sum += vload16(0, bias + first);
-      sum = sum < g->low ? (float16)(g->low) : sum;
-      WRITE16(sum > g->high ? (float16)(g->high) : sum, dst + first);
+    const int first = channel + LANES * j;
+    if (first + LANES <= g->width && g->activation < 0) {
+      FLOATS sum = sums[j];
+      if (g->biased) sum += LOAD(bias + first);
+      sum = sum < g->low ? (FLOATS)(g->low) : sum;
+      WRITE_LANES(sum > g->high ? (FLOATS)(g->high) : sum, dst + first);
     } else {
-      float lanes[16];
-      vstore16(sums[j], 0, lanes);
-      for (int i = 0; i < 16 && first + i < g->width; ++i) {
+      float lanes[LANES];
+      STORE(sums[j], lanes);
+      for (int i = 0; i < LANES && first + i < g->width; ++i) {
         WRITE(finished(g, lanes[i], g->biased ? bias[first + i] : 0.0f), dst, first + i);
       }
     }
@@ -51,7 +52,7 @@ __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFE
     column[i] = g.columns.origin + pixel.column * g.columns.src_step;
   }
 
-  float16 sums[BLOCK_ROWS][VECTORS];
+  FLOATS sums[BLOCK_ROWS][VECTORS];
 #pragma unroll
   for (int i = 0; i < BLOCK_ROWS; ++i) {
 #pragma unroll
@@ -76,9 +77,9 @@ __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFE
     __global const float* matrix =
         weights + (ulong)(kernel_row * g.kernel_w + kernel_column) * g.weights_tap;
     for (int c = 0; c < g.depth; ++c) {
-      float16 lanes[VECTORS];
+      FLOATS lanes[VECTORS];
 #pragma unroll
-      for (int j = 0; j < VECTORS; ++j) lanes[j] = vload16(j, matrix);
+      for (int j = 0; j < VECTORS; ++j) lanes[j] = LOAD(matrix + LANES * j);
 #pragma unroll
       for (int i = 0; i < BLOCK_ROWS; ++i) {
         const float number = READ(at[i], c);

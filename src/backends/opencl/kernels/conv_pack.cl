@@ -26,13 +26,14 @@ __kernel void conv_pack(BUFFER(weights), BUFFER(packed), BUFFER(zeros), const Pa
   weights += (ulong)(group * p.joined + own) * p.group_stride +
              (ulong)(d % p.depth) * p.depth_stride;
   packed += ((ulong)(group * p.panels + panel) * p.taps * depth + d) * p.panel_width;
-  for (int tap = 0; tap < p.taps; ++tap) {
-    for (int i = 0; i < p.panel_width; ++i) {
-      const int channel = panel * p.panel_width + i;
-      const int seen = channel < width && channel / p.width == own;
-      const int at = (channel - own * p.width) * p.width_stride + tap;
-      packed[i] = seen ? READ(weights, at) : 0.0f;
+  // All taps of a channel lie together: what they are read from is fetched once.
+  const int tap_step = depth * p.panel_width;
+  for (int i = 0; i < p.panel_width; ++i) {
+    const int channel = panel * p.panel_width + i;
+    const int seen = channel < width && channel / p.width == own;
+    const int at = (channel - own * p.width) * p.width_stride;
+    for (int tap = 0; tap < p.taps; ++tap) {
+      packed[tap * tap_step + i] = seen ? READ(weights, at + tap) : 0.0f;
     }
-    packed += depth * p.panel_width;
   }
 }
