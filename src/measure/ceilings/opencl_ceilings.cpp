@@ -55,7 +55,7 @@ struct Number {
   [[nodiscard]] std::string options() const {
     const bool fp64 = std::string_view(element) == "double";
     const bool fp16 = std::string_view(element) == "half";
-    return fmt::format("-DNUMBER={} -DELEMENT={}{}", name(), element,
+    return fmt::format("-DVECTOR={} -DELEMENT={}{}", name(), element,
                        fp64   ? " -DNEEDS_FP64"
                        : fp16 ? " -DNEEDS_FP16"
                               : "");
