@@ -109,7 +109,7 @@ void add_bench(Parser& program, Action& action) {
   command->add_option(
       "--precision LIST", axes.precisions,
       "Number formats: fp32, tf32, bf16 or fp16; the CPU supports fp32 and, with AMX or "
-      "AVX512-BF16, bf16");
+      "AVX512-BF16, bf16, OpenCL devices fp32 and fp16");
   command->heading(kTrainingHeading);
   command->add_option("--batch LIST", axes.batches,
                       "Samples per step; 'full' takes the whole dataset as one batch");

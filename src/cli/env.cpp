@@ -72,13 +72,14 @@ std::string environment_text(const Environment& env) {
   const std::vector<OpenClInfo> devices = opencl_devices();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const OpenClInfo& device = devices[i];
+    const std::string refusal = opencl_recording_refusal(i);
     line(fmt::format("opencl:{}", i),
          fmt::format("{}, {} compute units at up to {:.0f} MHz, {}, at most {} in one piece, {} of "
-                     "local memory; {}{}; {}",
+                     "local memory; {}, {}; {}",
                      device.name, device.compute_units, device.clock_mhz,
                      bytes_text(device.memory_bytes), bytes_text(device.largest_allocation),
                      bytes_text(device.local_bytes), device.fp16 ? "fp16" : "no fp16",
-                     device.command_buffers ? ", command buffers" : ", no command buffers",
+                     refusal.empty() ? "recorded steps" : "no recorded steps: " + refusal,
                      device.platform));
   }
   if (devices.empty()) line("opencl", "none: " + opencl_unavailable());
@@ -120,7 +121,9 @@ int run_sensors(bool json) {
 nlohmann::ordered_json environment_document(const Environment& env) {
   auto document = nlohmann::ordered_json::parse(environment_json(env));
   auto devices = nlohmann::ordered_json::array();
-  for (const OpenClInfo& device : opencl_devices()) {
+  const std::vector<OpenClInfo> found = opencl_devices();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const OpenClInfo& device = found[i];
     devices.push_back({{"name", device.name},
                        {"platform", device.platform},
                        {"version", device.version},
@@ -129,6 +132,7 @@ nlohmann::ordered_json environment_document(const Environment& env) {
                        {"fp16", device.fp16},
                        {"fp64", device.fp64},
                        {"command_buffers", device.command_buffers},
+                       {"recorded_steps", opencl_recording_refusal(i).empty()},
                        {"compute_units", device.compute_units},
                        {"clock_mhz", device.clock_mhz},
                        {"memory_bytes", device.memory_bytes},

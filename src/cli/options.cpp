@@ -58,7 +58,7 @@ void add_device_options(Parser& command, RunOptions& options) {
   command
       .add_option("--precision NAME", options.precision,
                   "Number format: fp32, tf32, bf16 or fp16; the CPU supports fp32 and, with AMX or "
-                  "AVX512-BF16, bf16")
+                  "AVX512-BF16, bf16, OpenCL devices fp32 and fp16")
       ->values({"fp32", "tf32", "bf16", "fp16"});
 }
 

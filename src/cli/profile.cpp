@@ -104,7 +104,7 @@ void add_profile(Parser& program, Action& action) {
   command->add_option(
       "--precision NAME", axes.precisions,
       "Number format: fp32, tf32, bf16 or fp16; the CPU supports fp32 and, with AMX or "
-      "AVX512-BF16, bf16");
+      "AVX512-BF16, bf16, OpenCL devices fp32 and fp16");
   command->heading(kTrainingHeading);
   command->add_option("--batch N", axes.batches, "Samples per step");
   command->heading(kDataHeading);

@@ -65,6 +65,15 @@ class HostSlot {
   Event sent_;
 };
 
+class StepRecording final : public Recording {
+ public:
+  explicit StepRecording(std::unique_ptr<CommandBuffer> buffer) : buffer_(std::move(buffer)) {}
+  void replay() override { buffer_->replay(); }
+
+ private:
+  std::unique_ptr<CommandBuffer> buffer_;
+};
+
 class OpenClDevice final : public Device {
  public:
   OpenClDevice(int index, Context& context)
@@ -75,8 +84,8 @@ class OpenClDevice final : public Device {
   [[nodiscard]] std::string kind() const override { return "opencl"; }
   [[nodiscard]] std::string description() const override { return properties_.name; }
   [[nodiscard]] std::string refuse(Precision precision) const override {
-    if (precision == Precision::fp32) return {};
-    return "the kernels of OpenCL devices compute in fp32 only";
+    if (precision == Precision::fp32 || precision == Precision::fp16) return {};
+    return "the kernels of OpenCL devices compute in fp32 and fp16";
   }
   [[nodiscard]] std::size_t available_memory() const override {
     const auto whole = static_cast<std::size_t>(properties_.memory_bytes);
@@ -142,6 +151,13 @@ class OpenClDevice final : public Device {
   void synchronize() override { queue_.finish(); }
   [[nodiscard]] void* queue() const override { return &queue_; }
 
+  [[nodiscard]] std::unique_ptr<Recording> record(const std::function<void()>& launches) override {
+    if (!recording_refusal(queue_.context()).empty()) return nullptr;
+    std::unique_ptr<CommandBuffer> buffer = queue_.record(launches);
+    if (buffer == nullptr) return nullptr;
+    return std::make_unique<StepRecording>(std::move(buffer));
+  }
+
   [[nodiscard]] double time(const std::function<void()>& launches) override {
     synchronize();
     Event begin, end;
@@ -189,6 +205,10 @@ std::vector<OpenClInfo> opencl_devices() {
                        .cache_bytes = p.cache_bytes});
   }
   return devices;
+}
+
+std::string opencl_recording_refusal(std::size_t index) {
+  return recording_refusal(*opencl::contexts().at(index));
 }
 
 std::unique_ptr<Device> make_opencl_device(int index) {

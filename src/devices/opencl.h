@@ -27,6 +27,9 @@ struct OpenClInfo {
   std::int64_t memory_bytes = 0, largest_allocation = 0, local_bytes = 0, cache_bytes = 0;
 };
 [[nodiscard]] std::vector<OpenClInfo> opencl_devices();
+// Why training steps are launched one by one on a device; empty where they are recorded, which is
+// tried at the first call.
+[[nodiscard]] std::string opencl_recording_refusal(std::size_t index);
 // Why no OpenCL device can be used here; empty when one can.
 [[nodiscard]] std::string opencl_unavailable();
 

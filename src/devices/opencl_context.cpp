@@ -155,7 +155,7 @@ Context*& current_context() {
 }  // namespace
 
 Context::Context(cl_platform_id platform, cl_device_id device)
-    : device_(device), properties_(properties_of(platform, device)) {}
+    : platform_(platform), device_(device), properties_(properties_of(platform, device)) {}
 
 cl_context Context::handle() {
   if (context_ == nullptr) {
@@ -166,17 +166,24 @@ cl_context Context::handle() {
   return context_;
 }
 
-cl_kernel Context::kernel(const Code& code) {
+Context::Program& Context::compiled(const Code& code) {
   Program& made = program(code);
   if (!made.error.empty()) {
     fail("OpenCL: {} does not compile on {}: {}", code.file, properties_.name, made.error);
   }
-  cl_kernel& kernel = made.kernels[code.kernel];
-  if (kernel == nullptr) {
-    cl_int error = CL_SUCCESS;
-    kernel = library().clCreateKernel(made.handle, code.kernel, &error);
-    check(error, code.kernel);
-  }
+  return made;
+}
+
+cl_kernel Context::kernel(const Code& code) {
+  cl_kernel& kernel = compiled(code).kernels[code.kernel];
+  if (kernel == nullptr) kernel = new_kernel(code);
+  return kernel;
+}
+
+cl_kernel Context::new_kernel(const Code& code) {
+  cl_int error = CL_SUCCESS;
+  cl_kernel kernel = library().clCreateKernel(compiled(code).handle, code.kernel, &error);
+  check(error, code.kernel);
   return kernel;
 }
 

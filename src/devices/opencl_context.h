@@ -45,10 +45,13 @@ class Context {
   [[nodiscard]] const Properties& properties() const { return properties_; }
   [[nodiscard]] cl_context handle();
   [[nodiscard]] cl_device_id device() const { return device_; }
+  [[nodiscard]] cl_platform_id platform() const { return platform_; }
 
   // The compiled kernel; the first call for a file and its options compiles the program or takes it
   // from the disk. Throws a failure with the build log. Its arguments belong to the next launch.
   [[nodiscard]] cl_kernel kernel(const Code& code);
+  // Another object of the same kernel, to be released by the caller.
+  [[nodiscard]] cl_kernel new_kernel(const Code& code);
   // Why a program does not compile here, with the first lines of the build log; empty when it does.
   [[nodiscard]] std::string refuse(const Code& code);
   // The largest work-group that a kernel can run with here.
@@ -61,10 +64,12 @@ class Context {
     std::map<std::string, cl_kernel> kernels;
   };
   Program& program(const Code& code);
+  Program& compiled(const Code& code);  // throws where it does not compile
   Program build(const std::string& source, const std::string& options);
   cl_program from_disk(const std::string& file, const std::string& options);
   void to_disk(const std::string& file, cl_program program) const;
 
+  cl_platform_id platform_;
   cl_device_id device_;
   cl_context context_ = nullptr;
   Properties properties_;

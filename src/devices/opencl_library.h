@@ -5,42 +5,45 @@
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#include <CL/cl_ext.h>
 
 #include <string>
 
 namespace ridgeline::opencl {
 
-#define RIDGELINE_OPENCL_CALLS(X) \
-  X(clGetPlatformIDs)             \
-  X(clGetPlatformInfo)            \
-  X(clGetDeviceIDs)               \
-  X(clGetDeviceInfo)              \
-  X(clCreateContext)              \
-  X(clCreateCommandQueue)         \
-  X(clReleaseCommandQueue)        \
-  X(clFlush)                      \
-  X(clFinish)                     \
-  X(clCreateBuffer)               \
-  X(clReleaseMemObject)           \
-  X(clEnqueueReadBuffer)          \
-  X(clEnqueueWriteBuffer)         \
-  X(clEnqueueMigrateMemObjects)   \
-  X(clEnqueueFillBuffer)          \
-  X(clEnqueueMapBuffer)           \
-  X(clEnqueueUnmapMemObject)      \
-  X(clEnqueueNDRangeKernel)       \
-  X(clEnqueueMarkerWithWaitList)  \
-  X(clWaitForEvents)              \
-  X(clReleaseEvent)               \
-  X(clGetEventProfilingInfo)      \
-  X(clCreateProgramWithSource)    \
-  X(clCreateProgramWithBinary)    \
-  X(clBuildProgram)               \
-  X(clGetProgramInfo)             \
-  X(clGetProgramBuildInfo)        \
-  X(clReleaseProgram)             \
-  X(clCreateKernel)               \
-  X(clGetKernelWorkGroupInfo)     \
+#define RIDGELINE_OPENCL_CALLS(X)             \
+  X(clGetPlatformIDs)                         \
+  X(clGetPlatformInfo)                        \
+  X(clGetDeviceIDs)                           \
+  X(clGetDeviceInfo)                          \
+  X(clGetExtensionFunctionAddressForPlatform) \
+  X(clCreateContext)                          \
+  X(clCreateCommandQueue)                     \
+  X(clReleaseCommandQueue)                    \
+  X(clFlush)                                  \
+  X(clFinish)                                 \
+  X(clCreateBuffer)                           \
+  X(clReleaseMemObject)                       \
+  X(clEnqueueReadBuffer)                      \
+  X(clEnqueueWriteBuffer)                     \
+  X(clEnqueueMigrateMemObjects)               \
+  X(clEnqueueFillBuffer)                      \
+  X(clEnqueueMapBuffer)                       \
+  X(clEnqueueUnmapMemObject)                  \
+  X(clEnqueueNDRangeKernel)                   \
+  X(clEnqueueMarkerWithWaitList)              \
+  X(clWaitForEvents)                          \
+  X(clReleaseEvent)                           \
+  X(clGetEventProfilingInfo)                  \
+  X(clCreateProgramWithSource)                \
+  X(clCreateProgramWithBinary)                \
+  X(clBuildProgram)                           \
+  X(clGetProgramInfo)                         \
+  X(clGetProgramBuildInfo)                    \
+  X(clReleaseProgram)                         \
+  X(clCreateKernel)                           \
+  X(clReleaseKernel)                          \
+  X(clGetKernelWorkGroupInfo)                 \
   X(clSetKernelArg)
 
 struct Library {

@@ -24,6 +24,35 @@ Queue::~Queue() {
 
 void Queue::finish() const { check(library().clFinish(queue_), "the device's work"); }
 
+cl_kernel Queue::kernel(const Code& code) {
+  return recording_ != nullptr ? recording_->new_kernel(code) : context_.kernel(code);
+}
+
+void Queue::launch(cl_kernel kernel, const char* name, const Range& range) {
+  if (recording_ != nullptr) {
+    recording_->add(kernel, range);
+  } else {
+    check(library().clEnqueueNDRangeKernel(queue_, kernel, range.dimensions, nullptr,
+                                           range.global.data(), range.local.data(), 0, nullptr,
+                                           nullptr),
+          name);
+  }
+}
+
+std::unique_ptr<CommandBuffer> Queue::record(const std::function<void()>& launches) {
+  auto buffer = std::make_unique<CommandBuffer>(context_, queue_);
+  recording_ = buffer.get();
+  try {
+    launches();
+  } catch (...) {
+    recording_ = nullptr;
+    throw;
+  }
+  recording_ = nullptr;
+  if (!buffer->finish()) buffer.reset();
+  return buffer;
+}
+
 std::byte* Queue::allocate(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t reserved = std::max<std::size_t>((bytes + page - 1) / page, 1) * page;

@@ -7,8 +7,9 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 
-#include "devices/opencl_context.h"
+#include "devices/opencl_recording.h"
 
 namespace ridgeline::opencl {
 
@@ -29,6 +30,14 @@ class Queue {
   [[nodiscard]] cl_command_queue handle() const { return queue_; }
   void finish() const;
 
+  // The kernel that the next launch sets arguments of: an object of its own while launches are
+  // recorded.
+  [[nodiscard]] cl_kernel kernel(const Code& code);
+  // Queues the kernel with the arguments that it has now, or writes it down.
+  void launch(cl_kernel kernel, const char* name, const Range& range);
+  // Writes down what `launches` launches. Null where the platform refuses it.
+  [[nodiscard]] std::unique_ptr<CommandBuffer> record(const std::function<void()>& launches);
+
   // Throws a failure with the reason where there is too little memory.
   [[nodiscard]] std::byte* allocate(std::size_t bytes);
   void release(std::byte* memory) noexcept;
@@ -42,6 +51,7 @@ class Queue {
   };
   Context& context_;
   cl_command_queue queue_ = nullptr;
+  CommandBuffer* recording_ = nullptr;
   std::map<const std::byte*, Block> blocks_;  // by their first address
 };
 

@@ -39,7 +39,8 @@ bool is_product(const OpCase& op_case) {
          op_case.name.find("linear") != std::string::npos;
 }
 
-// The CPU computes in fp32 and, on each of its units, in bf16; a GPU in all precisions.
+// The CPU computes in fp32 and, on each of its units, in bf16; CUDA in all precisions, OpenCL in
+// fp32 and fp16.
 std::vector<Param> params(std::string_view device) {
   std::vector<Param> list;
   for (const Backend* backend : all_backends()) {
@@ -52,6 +53,7 @@ std::vector<Param> params(std::string_view device) {
           list.push_back({backend, &op_case, Precision::bf16, Bf16Unit::avx512});
         }
       }
+      if (device == "opencl") list.push_back({backend, &op_case, Precision::fp16});
       if (device != "cuda") continue;
       for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
         list.push_back({backend, &op_case, precision});
@@ -195,6 +197,9 @@ TEST(OpCases, EveryRowOfEveryBackendIsChosenByACase) {
       if (narrow) add_matching(*backend, narrow->graph, chosen);
     }
     if (usable && backend == &opencl_backend) {
+      for (const OpCase& op_case : op_cases()) {
+        if (const auto narrow = in_precision(op_case, Precision::fp16)) choose(narrow->graph);
+      }
       // Its plain rows stand in where no tile fits into a device's local memory.
       opencl::conv::offer_tiles({{.local = true, .rows = 1 << 20, .vectors = 4}});
       for (const OpCase& op_case : op_cases()) choose(op_case.graph);

@@ -24,6 +24,8 @@ std::vector<ConvCase> conv_cases() {
       {"channels_of_16", {2, 16, 9, 9}, 16, kernel(3, 3).pad(1)},
       {"channels_off_by_one", {1, 33, 6, 5}, 31, kernel(3, 3).pad(1)},
       {"many_channels", {1, 130, 4, 3}, 70, kernel(1, 1)},
+      {"few_pixels", {3, 64, 2, 2}, 70, kernel(3, 3).pad(1)},
+      {"few_pixels_stride_2", {2, 64, 4, 3}, 64, kernel(3, 3).stride(2).pad(1)},
       {"tiles_of_odd_shape", {2, 17, 11, 13}, 35, kernel(3, 3).pad(1)},
       {"tiles_narrow", {6, 18, 3, 17}, 16, kernel(3, 3).pad(1)},
       {"tiles_asymmetric_padding", {3, 20, 9, 10}, 19, kernel(3, 3).pad(0, 1, 2, 1)},

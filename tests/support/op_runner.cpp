@@ -99,7 +99,9 @@ HostValue get(const Backend& backend, GuardedTensor& tensor) {
 
 // Where a backend computes; made once.
 Device& device_of(const Backend& backend) {
-  static std::map<std::string, std::unique_ptr<Device>> devices;
+  // Never destroyed: what a driver keeps for a thread (Oclgrind its calls) goes before static
+  // variables.
+  static auto& devices = *new std::map<std::string, std::unique_ptr<Device>>;
   std::unique_ptr<Device>& device = devices[std::string(backend.device)];
   if (device == nullptr) device = make_device(std::string(backend.device));
   return *device;

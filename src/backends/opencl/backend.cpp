@@ -22,7 +22,7 @@ std::span<const KernelRow> all_rows() {
     std::vector<KernelRow> list;
     for (const std::span<const KernelRow> some :
          {conv_rows(), batch_norm_rows(), layer_norm_rows(), pool_rows(), elementwise_rows(),
-          move_rows(), loss_rows(), optimizer_rows()}) {
+          move_rows(), loss_rows(), gradient_rows(), optimizer_rows()}) {
       list.insert(list.end(), some.begin(), some.end());
     }
     return list;

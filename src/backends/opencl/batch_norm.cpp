@@ -30,7 +30,7 @@ class Statistics final : public Kernel {
     const float share = 1.0F / static_cast<float>(src.rows);
     // Both sums need the parts one after the other; the mean stands behind them.
     const std::byte* mean = args.workspace + sums_bytes(src.rows, src.width);
-    Launch(args, {"kernels/sums.cl", "partial_sums"})
+    Launch(args, {"kernels/sums.cl", "partial_sums", number_option(src)})
         .rows(src)
         .rows({})
         .rows({})
@@ -51,7 +51,7 @@ class Statistics final : public Kernel {
                   share);
     const void* variance = data_at(args.outputs, variance_);
     if (variance == nullptr) return;
-    Launch(args, {"kernels/sums.cl", "partial_squares"})
+    Launch(args, {"kernels/sums.cl", "partial_squares", number_option(src)})
         .rows(src)
         .buffer(mean)
         .buffer(args.workspace)
@@ -79,7 +79,7 @@ class UpdateRunning final : public Kernel {
   void run(const KernelArgs& args) const override {
     const std::int64_t channels = args.inputs[0].shape()[0];
     const auto count = static_cast<double>(attributes_.count);
-    Launch launch(args, {"kernels/batch_norm.cl", "update_running"});
+    Launch launch(args, {"kernels/batch_norm.cl", "update_running", "-DLANES=1"});
     for (const Tensor& input : args.inputs) launch.buffer(input.data);
     for (const Tensor& output : args.outputs) launch.buffer(output.data);
     launch.buffer(args.state)
@@ -182,9 +182,9 @@ class Backward final : public Kernel {
     if (stored.data != nullptr) diff = stored, other = {}, kept = {};
     const Rows src = rows_of(args.inputs[operands_.src]);
     const Rows dst = rows_at(args.outputs, operands_.diff_src);
-    const Size group = src.width >= 64 ? Size{64, 1} : Size{8, 8};
+    const StretchRange range = stretch_range(args, src);
     const float share = operands_.attributes.frozen ? 0.0F : 1.0F / static_cast<float>(src.rows);
-    Launch(args, {"kernels/batch_norm.cl", "norm_backward"})
+    Launch(args, {"kernels/batch_norm.cl", "norm_backward", range.options})
         .rows(diff)
         .rows(other)
         .rows(kept)
@@ -197,11 +197,12 @@ class Backward final : public Kernel {
         .buffer(operands_.reduce ? own_shift(args) : data_at(args.inputs, operands_.given_shift))
         .value(src.width)
         .value(src.rows)
+        .value(range.stretch)
         .value(static_cast<float>(operands_.attributes.epsilon))
         .value(share)
         .value(activation_.kind)
         .value(activation_.slope)
-        .run({src.width, src.rows}, group);
+        .run(range.items, range.group);
   }
 
   patterns::NormBackwardOperands operands_;

@@ -9,11 +9,12 @@ namespace ridgeline::opencl {
 
 Rows rows_of(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
-  if (shape.rank() == 0) return {tensor.data, 1, 1, 1};
-  if (shape.rank() == 1) return {tensor.data, 1, shape[0], shape[0]};
+  const bool half = tensor.spec.dtype == DType::f16;
+  if (shape.rank() == 0) return {tensor.data, 1, 1, 1, half};
+  if (shape.rank() == 1) return {tensor.data, 1, shape[0], shape[0], half};
   const std::int64_t width = shape[1];
-  if (shape.rank() == 2) return {tensor.data, shape[0], width, tensor.strides[0]};
-  return {tensor.data, shape[0] * shape[2] * shape[3], width, tensor.strides[3]};
+  if (shape.rank() == 2) return {tensor.data, shape[0], width, tensor.strides[0], half};
+  return {tensor.data, shape[0] * shape[2] * shape[3], width, tensor.strides[3], half};
 }
 
 Rows rows_at(std::span<const Tensor> tensors, Index index) {
@@ -57,7 +58,27 @@ LaneRange lane_range(const KernelArgs& args, const Rows& rows) {
   range.items = {(rows.width + lanes - 1) / lanes, rows.rows};
   // Work-items of a CPU run one after the other: few to a group, that all cores get some.
   range.group = cpu ? Size{1, 16} : rows.width >= 64 ? Size{64, 1} : Size{8, 8};
-  range.options = fmt::format("-DLANES={}", lanes);
+  range.options = fmt::format("-DLANES={} {}", lanes, number_option(rows));
+  return range;
+}
+
+StretchRange stretch_range(const KernelArgs& args, const Rows& rows) {
+  constexpr std::int64_t kStretchesPerUnit = 16;
+  const Properties& properties = queue_of(args).context().properties();
+  std::int64_t lanes = 1;
+  if (properties.cpu) {
+    lanes = 16;
+    while (lanes > 1 && rows.width % lanes != 0) lanes = lanes > 4 ? lanes / 2 : 1;
+  }
+  StretchRange range;
+  range.group = rows.width >= 64 ? Size{64, 1} : Size{8, 8};
+  if (lanes > 1) {
+    const std::int64_t stretches = kStretchesPerUnit * properties.compute_units;
+    range.stretch = (rows.rows + stretches - 1) / stretches;
+    range.group = {1, 1};
+  }
+  range.items = {rows.width / lanes, (rows.rows + range.stretch - 1) / range.stretch};
+  range.options = fmt::format("-DLANES={} {}", lanes, number_option(rows));
   return range;
 }
 
@@ -66,8 +87,9 @@ std::string check_elements(const Problem& problem) {
     for (const ValueId id : *values) {
       const Value& value = problem.graph->value(id);
       const DType dtype = value.spec.dtype;
-      if (is_float(dtype) && dtype != DType::f32 && value.role != Role::metric) {
-        return "the kernels of OpenCL devices compute in f32";
+      if (is_float(dtype) && dtype != DType::f32 && dtype != DType::f16 &&
+          value.role != Role::metric) {
+        return "the kernels of OpenCL devices read and write f32 and f16";
       }
       if (value.spec.shape.rank() == 3) return "the kernels work on rows and images, not on rank 3";
       if (value.spec.shape.elements() > std::numeric_limits<std::int32_t>::max()) {

@@ -41,9 +41,17 @@ struct LaneRange {
   std::string options;  // of the kernel's build
 };
 [[nodiscard]] LaneRange lane_range(const KernelArgs& args, const Rows& rows);
+// The same for kernels that may work in place: `lanes` divides the channels, and a work-item takes
+// `stretch` rows.
+struct StretchRange {
+  Size items, group;
+  std::int64_t stretch = 1;
+  std::string options;
+};
+[[nodiscard]] StretchRange stretch_range(const KernelArgs& args, const Rows& rows);
 
-// Why a problem is refused: a value that is not f32 (integers and metrics' totals apart), rank 3,
-// or a tensor of more elements than an int counts.
+// Why a problem is refused: a value that is neither f32 nor f16 (integers and metrics' totals
+// apart), rank 3, or a tensor of more elements than an int counts.
 [[nodiscard]] std::string check_elements(const Problem& problem);
 // The same for kernels with numbers per channel, which work on rank 2 and 4.
 [[nodiscard]] std::string check_channels(const Problem& problem);

@@ -19,7 +19,7 @@ class ElementwiseKernel final : public Kernel {
     const Rows src = rows_of(args.inputs[0]), other = rows_at(args.inputs, other_);
     const Rows dst = rows_of(args.outputs[0]);
     const ElementRange range = element_range({&src, &other, &dst});
-    Launch(args, {"kernels/elementwise.cl", "add_act"})
+    Launch(args, {"kernels/elementwise.cl", "add_act", number_option(src)})
         .rows(src)
         .rows(other)
         .rows(dst)
@@ -79,7 +79,7 @@ class DropoutKernel final : public Kernel {
     const Shape& shape = args.inputs[0].shape();
     const Rows src = rows_of(args.inputs[0]), dst = rows_of(args.outputs[0]);
     const std::int64_t pixels = shape.rank() == 4 ? shape[2] * shape[3] : 1;
-    Launch(args, {"kernels/dropout.cl", "dropout"})
+    Launch(args, {"kernels/dropout.cl", "dropout", number_option(src)})
         .rows(src)
         .rows(dst)
         .buffer(args.state)
@@ -108,7 +108,7 @@ class MultiplyKernel final : public Kernel {
   void run(const KernelArgs& args) const override {
     const Rows src = rows_of(args.inputs[0]), factor = rows_of(args.inputs[factor_]);
     const Rows dst = rows_of(args.outputs[0]);
-    Launch(args, {"kernels/elementwise.cl", "multiply"})
+    Launch(args, {"kernels/elementwise.cl", "multiply", number_option(src)})
         .rows(src)
         .rows(factor)
         .rows(dst)
@@ -151,7 +151,7 @@ class MultiplyBackward final : public Kernel {
       return;
     }
     const Rows dst = rows_of(args.outputs[0]);
-    Launch(args, {"kernels/sums.cl", "image_sums"})
+    Launch(args, {"kernels/sums.cl", "image_sums", number_option(src)})
         .rows(diff)
         .rows(src)
         .rows(dst)
@@ -202,7 +202,7 @@ class GradientKernel final : public Kernel {
     }
     const Rows dst = rows_of(args.outputs[0]);
     const ElementRange range = element_range({&diff, &kept, &other, &dst});
-    Launch(args, {"kernels/elementwise.cl", "act_backward"})
+    Launch(args, {"kernels/elementwise.cl", "act_backward", number_option(diff)})
         .rows(diff)
         .rows(other)
         .rows(kept)

@@ -1,13 +1,11 @@
 #include "backends/opencl/launch.h"
 
-#include <array>
-
 #include "base/error.h"
 
 namespace ridgeline::opencl {
 
 Launch::Launch(Queue& queue, const Code& code)
-    : queue_(queue), name_(code.kernel), kernel_(queue.context().kernel(code)) {}
+    : queue_(queue), name_(code.kernel), kernel_(queue.kernel(code)) {}
 
 void Launch::set(std::size_t bytes, const void* value) {
   const cl_int error = library().clSetKernelArg(kernel_, next_, bytes, value);
@@ -38,15 +36,12 @@ void Launch::run(const Size& items, const Size& group) const {
   const auto whole = [](std::int64_t count, std::int64_t size) {
     return static_cast<std::size_t>((count + size - 1) / size * size);
   };
-  const std::array<std::size_t, 3> global = {whole(items.x, group.x), whole(items.y, group.y),
-                                             whole(items.z, group.z)};
-  const std::array<std::size_t, 3> local = {static_cast<std::size_t>(group.x),
-                                            static_cast<std::size_t>(group.y),
-                                            static_cast<std::size_t>(group.z)};
-  const cl_uint dimensions = global[2] > 1 || local[2] > 1 ? 3 : 2;
-  check(library().clEnqueueNDRangeKernel(queue_.handle(), kernel_, dimensions, nullptr,
-                                         global.data(), local.data(), 0, nullptr, nullptr),
-        name_);
+  Range range;
+  range.global = {whole(items.x, group.x), whole(items.y, group.y), whole(items.z, group.z)};
+  range.local = {static_cast<std::size_t>(group.x), static_cast<std::size_t>(group.y),
+                 static_cast<std::size_t>(group.z)};
+  range.dimensions = range.global[2] > 1 || range.local[2] > 1 ? 3 : 2;
+  queue_.launch(kernel_, name_, range);
 }
 
 }  // namespace ridgeline::opencl

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "devices/kernel.h"
@@ -24,7 +25,13 @@ namespace ridgeline::opencl {
 struct Rows {
   const void* data = nullptr;
   std::int64_t rows = 0, width = 0, stride = 0;
+  bool half = false;  // of 16 bits, else of 32
 };
+// For the build of a kernel whose NUMBERs (prelude.cl) are these, or are of 16 bits.
+[[nodiscard]] inline std::string number_option(bool half) { return half ? "-DHALF" : ""; }
+[[nodiscard]] inline std::string number_option(const Rows& rows) {
+  return number_option(rows.half);
+}
 
 struct Size {
   std::int64_t x = 1, y = 1, z = 1;

@@ -25,8 +25,9 @@ class LayerNorm final : public Kernel {
 
   void run(const KernelArgs& args) const override {
     const Sets sets = sets_of(attributes_, args.inputs[0].shape());
-    Launch(args, {"kernels/layer_norm.cl", "layer_norm"})
-        .rows(rows_of(args.inputs[0]))
+    const Rows src = rows_of(args.inputs[0]);
+    Launch(args, {"kernels/layer_norm.cl", "layer_norm", number_option(src)})
+        .rows(src)
         .rows(rows_at(args.outputs, 0))
         .buffer(args.inputs[1].data)
         .buffer(args.inputs.back().data)
@@ -67,8 +68,9 @@ class LayerNormBackward final : public Kernel {
 
   void diff_src(const KernelArgs& args) const {
     const Sets sets = sets_of(attributes_, input(args, 1).shape());
-    Launch(args, {"kernels/layer_norm.cl", "layer_norm_backward"})
-        .rows(rows_of(input(args, 0)))
+    const Rows diff = rows_of(input(args, 0));
+    Launch(args, {"kernels/layer_norm.cl", "layer_norm_backward", number_option(diff)})
+        .rows(diff)
         .rows(rows_of(input(args, 1)))
         .rows(rows_of(args.outputs[0]))
         .buffer(input(args, 4).data)
@@ -86,7 +88,7 @@ class LayerNormBackward final : public Kernel {
     const Rows src = rows_of(input(args, 1));
     const Parts parts = parts_of(src.rows);
     const std::byte* products = args.workspace + float_bytes(parts.count * src.width);
-    Launch(args, {"kernels/layer_norm.cl", "layer_norm_sums"})
+    Launch(args, {"kernels/layer_norm.cl", "layer_norm_sums", number_option(src)})
         .rows(rows_of(input(args, 0)))
         .rows(src)
         .buffer(input(args, 2).data)

@@ -1,5 +1,5 @@
 // Ops that put elements elsewhere: concat, slice, split, shuffle, pad, resize with its gradient,
-// and copies between layouts; and the batch's pixels, which become the first image.
+// and copies between layouts and types; and the batch's pixels, which become the first image.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,8 @@ namespace {
 Size group_of(std::int64_t width) { return width >= 64 ? Size{64, 1} : Size{8, 8}; }
 
 void copy_rows(const KernelArgs& args, const Rows& src, const Rows& dst, std::size_t bytes) {
-  Launch(args, {"kernels/move.cl", bytes == 4 ? "copy4" : "copy1"})
+  const char* kernel = bytes == 4 ? "copy4" : bytes == 2 ? "copy2" : "copy1";
+  Launch(args, {"kernels/move.cl", kernel})
       .rows(src)
       .rows(dst)
       .value(dst.width)
@@ -107,7 +108,7 @@ class Reorder final : public Kernel {
         .value(strides_of(dst))
         .value(channels)
         .value(pixels)
-        .value(std::int32_t{size_of(src.spec.dtype) == 4})
+        .value(static_cast<std::int32_t>(size_of(src.spec.dtype)))
         .run({pixels, channels, samples}, {8, 8, 1});
   }
 };
@@ -118,7 +119,7 @@ class ShuffleKernel final : public Kernel {
 
   void run(const KernelArgs& args) const override {
     const Rows src = rows_of(args.inputs[0]), dst = rows_of(args.outputs[0]);
-    Launch(args, {"kernels/move.cl", "shuffle_channels"})
+    Launch(args, {"kernels/move.cl", "shuffle_channels", number_option(src)})
         .rows(src)
         .rows(dst)
         .value(src.width)
@@ -129,6 +130,36 @@ class ShuffleKernel final : public Kernel {
 
  private:
   std::int64_t groups_;
+};
+
+class Cast final : public Kernel {
+ public:
+  explicit Cast(bool plain) : plain_(plain) {}
+
+  void run(const KernelArgs& args) const override {
+    const Rows src = rows(args.inputs[0]), dst = rows(args.outputs[0]);
+    if (src.half == dst.half) {
+      copy_rows(args, src, dst, size_of(args.inputs[0].spec.dtype));
+      return;
+    }
+    Launch(args, {"kernels/move.cl", "cast", src.half ? "-DHALF -DWIDEN" : "-DHALF"})
+        .rows(src)
+        .rows(dst)
+        .value(dst.width)
+        .value(dst.rows)
+        .run({dst.width, dst.rows}, group_of(dst.width));
+  }
+
+ private:
+  [[nodiscard]] Rows rows(const Tensor& tensor) const {
+    Rows rows = rows_of(tensor);
+    if (!plain_) return rows;
+    rows.width = rows.stride = tensor.shape().elements();
+    rows.rows = 1;
+    return rows;
+  }
+
+  bool plain_;  // without gaps, whatever the rank
 };
 
 // As in move.cl.
@@ -149,7 +180,7 @@ class MoveImages final : public Kernel {
         number(from.height()), number(from.width()), number(from[1]),
         number(to.height()),   number(to.width()),   number(to[1]),
         number(pad_.top),      number(pad_.left),    number(pad_.channels_before)};
-    Launch(args, {"kernels/move.cl", kernel_})
+    Launch(args, {"kernels/move.cl", kernel_, number_option(src)})
         .rows(src)
         .rows(dst)
         .value(images)
@@ -179,9 +210,9 @@ class Normalize final : public Kernel {
         each.mean[at] = static_cast<float>(attributes_.mean[channel]);
         each.deviation[at] = static_cast<float>(attributes_.deviation[channel]);
       }
-      Launch(args, {"kernels/normalize.cl", "normalize_pixels"})
+      Launch(args, {"kernels/normalize.cl", "normalize_pixels", number_option(rows_of(dst))})
           .buffer(src.data + first * src.strides[1])
-          .rows(behind(rows_of(dst), first, sizeof(float)))
+          .rows(behind(rows_of(dst), first, size_of(dst.spec.dtype)))
           .buffer(attributes_.flip ? args.inputs[1].data : nullptr)
           .buffer(args.state)
           .value(each)
@@ -240,6 +271,15 @@ std::unique_ptr<Kernel> make_move(const Problem& problem, std::span<const Layout
                       problem);
 }
 
+// Parameters lie plain, images nhwc.
+std::unique_ptr<Kernel> make_cast(const Problem& problem, std::span<const Layout>) {
+  const bool plain = problem.graph->value(problem.inputs[0]).role == Role::parameter;
+  auto kernel = std::make_unique<Cast>(plain);
+  set_layouts(*kernel, problem, plain ? Layout::plain() : Layout::nhwc());
+  kernel->traits.slices = !plain;
+  return kernel;
+}
+
 std::unique_ptr<Kernel> make_normalize(const Problem& problem, std::span<const Layout>) {
   auto kernel =
       std::make_unique<Normalize>(std::get<NormalizeAttributes>(problem.node().attributes));
@@ -258,6 +298,7 @@ constexpr KernelRow kRows[] = {
     {"pad", match_one<OpKind::pad>, check_channels, make_move},
     {"resize", match_one<OpKind::resize>, check_channels, make_move},
     {"resize_backward", match_one<OpKind::resize_backward>, check_channels, make_move},
+    {"cast", match_one<OpKind::cast>, check_elements, make_cast},
     {"normalize", match_one<OpKind::normalize>, check_elements, make_normalize},
 };
 
@@ -268,7 +309,7 @@ std::span<const KernelRow> move_rows() { return kRows; }
 std::unique_ptr<Kernel> make_reorder(const TensorSpec& spec, const Layout& from, const Layout& to) {
   const std::size_t bytes = size_of(spec.dtype);
   const bool own = from.kind() == LayoutKind::own || to.kind() == LayoutKind::own;
-  if (own || spec.shape.rank() == 3 || (bytes != 4 && bytes != 1)) return nullptr;
+  if (own || spec.shape.rank() == 3 || (bytes != 4 && bytes != 2 && bytes != 1)) return nullptr;
   auto kernel = std::make_unique<Reorder>();
   kernel->input_layouts = {from};
   kernel->output_layouts = {to};

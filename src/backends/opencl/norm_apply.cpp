@@ -3,8 +3,8 @@
 namespace ridgeline::opencl {
 
 void launch_norm_apply(const KernelArgs& args, const NormApply& task) {
-  const std::int64_t width = task.src.width, rows = task.src.rows;
-  Launch(args, {"kernels/batch_norm.cl", "norm_apply"})
+  const StretchRange range = stretch_range(args, task.src);
+  Launch(args, {"kernels/batch_norm.cl", "norm_apply", range.options})
       .rows(task.src)
       .rows(task.other)
       .rows(task.dst)
@@ -12,12 +12,13 @@ void launch_norm_apply(const KernelArgs& args, const NormApply& task) {
       .buffer(task.variance)
       .buffer(task.scale)
       .buffer(task.shift)
-      .value(width)
-      .value(rows)
+      .value(task.src.width)
+      .value(task.src.rows)
+      .value(range.stretch)
       .value(task.epsilon)
       .value(task.activation.kind)
       .value(task.activation.slope)
-      .run({width, rows}, width >= 64 ? Size{64, 1} : Size{8, 8});
+      .run(range.items, range.group);
 }
 
 }  // namespace ridgeline::opencl

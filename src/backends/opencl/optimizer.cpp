@@ -23,6 +23,7 @@ struct Updates {
 // The buffers that all parameters of one launch lie in.
 struct Buffers {
   cl_mem parameter = nullptr, gradient = nullptr, first = nullptr, second = nullptr;
+  bool half = false;  // gradients of 16 bits
   friend bool operator==(const Buffers&, const Buffers&) = default;
 };
 
@@ -38,8 +39,9 @@ const Properties& properties_of(const KernelArgs& args) {
   return queue_of(args).context().properties();
 }
 
-Launch launch_of(const KernelArgs& args, const char* kernel) {
-  return {args, {kFile, kernel, properties_of(args).cpu ? "-DLANES=16" : "-DLANES=1"}};
+Launch launch_of(const KernelArgs& args, const char* kernel, bool half) {
+  const char* lanes = properties_of(args).cpu ? "-DLANES=16 " : "-DLANES=1 ";
+  return {args, {kFile, kernel, lanes + number_option(half)}};
 }
 
 // A few work-items for each core of a CPU, which go through stretches; else neighbours read
@@ -56,7 +58,7 @@ void run_batch(const KernelArgs& args, Launch& launch, const Batch& batch) {
 }
 
 void launch_batch(const KernelArgs& args, const Batch& batch, const SgdAttributes& a) {
-  Launch launch = launch_of(args, "sgd");
+  Launch launch = launch_of(args, "sgd", batch.buffers.half);
   launch.value(batch.buffers.parameter)
       .value(batch.buffers.gradient)
       .value(batch.buffers.first)
@@ -69,7 +71,7 @@ void launch_batch(const KernelArgs& args, const Batch& batch, const SgdAttribute
 }
 
 void launch_batch(const KernelArgs& args, const Batch& batch, const AdamAttributes& a) {
-  Launch launch = launch_of(args, "adam");
+  Launch launch = launch_of(args, "adam", batch.buffers.half);
   launch.value(batch.buffers.parameter)
       .value(batch.buffers.gradient)
       .value(batch.buffers.first)
@@ -101,11 +103,18 @@ class Optimizer final : public Kernel {
 
   // New versions lie where the former ones do.
   void run(const KernelArgs& args) const override {
+    for (const bool half : {false, true}) update(args, half);
+  }
+
+ private:
+  // Those whose gradients are of 16 bits, or the others.
+  void update(const KernelArgs& args, bool half) const {
     Batch batch;
     for (const std::vector<std::size_t>& inputs : inputs_) {
+      if ((args.inputs[inputs[1]].spec.dtype == DType::f16) != half) continue;
       const std::array<Place, 4> places = places_of(args, inputs);
       const Buffers buffers = {places[0].buffer, places[1].buffer, places[2].buffer,
-                               places[3].buffer};
+                               places[3].buffer, half};
       if (batch.count == kMost || (batch.count > 0 && buffers != batch.buffers)) {
         launch_batch(args, batch, attributes_);
         batch = {};
@@ -113,10 +122,9 @@ class Optimizer final : public Kernel {
       batch.buffers = buffers;
       add(batch, places, args.inputs[inputs[1]]);
     }
-    launch_batch(args, batch, attributes_);
+    if (batch.count > 0) launch_batch(args, batch, attributes_);
   }
 
- private:
   static std::array<Place, 4> places_of(const KernelArgs& args,
                                         const std::vector<std::size_t>& inputs) {
     std::array<Place, 4> places{};
@@ -156,7 +164,8 @@ class OverflowGuard final : public Kernel {
   void run(const KernelArgs& args) const override {
     std::int64_t flags = 0;
     for (const Tensor& input : args.inputs) {
-      Launch(args, {kFile, "find_overflow", "-DLANES=1"})
+      const bool half = input.spec.dtype == DType::f16;
+      Launch(args, {kFile, "find_overflow", "-DLANES=1 " + number_option(half)})
           .buffer(input.data)
           .buffer(args.workspace + flags * 4)
           .value(input.shape().elements())
@@ -215,7 +224,9 @@ std::unique_ptr<Kernel> make_guard(const Problem& problem, std::span<const Layou
 std::string check_update(const Problem& problem) {
   for (const ValueId id : problem.inputs) {
     const TensorSpec& spec = problem.graph->value(id).spec;
-    if (spec.dtype != DType::f32) return "the kernels of OpenCL devices compute in f32";
+    if (spec.dtype != DType::f32 && spec.dtype != DType::f16) {
+      return "the kernels of OpenCL devices read f32 and f16";
+    }
     if (spec.shape.elements() >= std::int64_t{1} << 31) return "2^31 elements or more";
   }
   return {};

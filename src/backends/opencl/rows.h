@@ -12,8 +12,10 @@ std::span<const KernelRow> batch_norm_rows();
 std::span<const KernelRow> layer_norm_rows();
 std::span<const KernelRow> pool_rows();
 std::span<const KernelRow> elementwise_rows();  // add, activation, bias, dropout, multiply
-std::span<const KernelRow> move_rows();  // concat, slice, split, shuffle, pad, resize, normalize
+std::span<const KernelRow>
+move_rows();  // concat, slice, split, shuffle, pad, resize, cast, normalize
 std::span<const KernelRow> loss_rows();
+std::span<const KernelRow> gradient_rows();   // accumulate, clip_norm
 std::span<const KernelRow> optimizer_rows();  // sgd, adam, overflow_guard
 
 // Copies between plain and nhwc, slices included; null when a layout is a provider's own.

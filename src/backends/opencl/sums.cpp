@@ -34,7 +34,7 @@ void launch_sums(const KernelArgs& args, const GradientSums& task, const std::by
   const std::int64_t channels = task.diff.width;
   const Parts parts = parts_of(task.diff.rows);
   const std::byte* products = workspace + float_bytes(parts.count * channels);
-  Launch(args, {"kernels/sums.cl", "partial_sums"})
+  Launch(args, {"kernels/sums.cl", "partial_sums", number_option(task.diff)})
       .rows(task.diff)
       .rows(task.other)
       .rows(task.kept)

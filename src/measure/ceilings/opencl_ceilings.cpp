@@ -55,7 +55,7 @@ struct Number {
   [[nodiscard]] std::string options() const {
     const bool fp64 = std::string_view(element) == "double";
     const bool fp16 = std::string_view(element) == "half";
-    return fmt::format("-DNUMBER={} -DELEMENT={}{}", name(), element,
+    return fmt::format("-DVECTOR={} -DELEMENT={}{}", name(), element,
                        fp64   ? " -DNEEDS_FP64"
                        : fp16 ? " -DNEEDS_FP16"
                               : "");
@@ -233,7 +233,7 @@ Ceiling repeated(Ceiling ceiling, const CeilingEffort& effort,
 }
 
 std::vector<Ceiling> launch_latencies(Device& device, const CeilingEffort& effort) {
-  constexpr int kLaunches = 200, kWaits = 50;
+  constexpr int kLaunches = 200, kWaits = 50, kNodes = 100, kReplays = 4;
   const auto latency = [&](const char* subject, const char* path) {
     return ceiling_named(device.name(), "latency", subject, path, "device", "s");
   };
@@ -259,6 +259,18 @@ std::vector<Ceiling> launch_latencies(Device& device, const CeilingEffort& effor
            }) /
            kWaits;
   }));
+  const std::unique_ptr<Recording> recording = device.record([&] {
+    for (int i = 0; i < kNodes; ++i) launch();
+  });
+  if (recording != nullptr) {
+    found.push_back(repeated(latency("graph node", "replayed"), effort, [&] {
+      return seconds_of([&] {
+               for (int i = 0; i < kReplays; ++i) recording->replay();
+               device.synchronize();
+             }) /
+             (kReplays * kNodes);
+    }));
+  }
   return found;
 }
 

@@ -25,7 +25,7 @@ const Shape& shape_of(const Problem& problem, ValueId value) {
   return problem.graph->value(value).spec.shape;
 }
 
-conv::Geometry geometry_of(const Problem& problem) {
+conv::Geometry shapes_of(const Problem& problem) {
   const Node& node = problem.node();
   const OpKind kind = node.kind;
   const Shape& first = shape_of(problem, node.inputs[0]);
@@ -38,6 +38,12 @@ conv::Geometry geometry_of(const Problem& problem) {
   return conv::geometry_of(attributes_of(problem), first, shape_of(problem, node.outputs[0]));
 }
 
+conv::Geometry geometry_of(const Problem& problem) {
+  conv::Geometry geometry = shapes_of(problem);
+  geometry.half = problem.input(0).dtype == DType::f16;
+  return geometry;
+}
+
 // Groups of one channel; a single one is a dense convolution.
 bool is_depthwise(const conv::Geometry& geometry) {
   return geometry.attributes.groups > 1 && geometry.group_src() == 1;
@@ -46,13 +52,13 @@ bool is_depthwise(const conv::Geometry& geometry) {
 using conv::Tiles;
 
 // Depthwise kernels have no tiles.
-template <std::string (*refuse_tiles)(Tiles), Tiles tiles>
+template <std::string (*refuse_tiles)(Tiles, bool), Tiles tiles>
 std::string refuse(const Problem& problem) {
   std::string reason = check_channels(problem);
   if (!reason.empty()) return reason;
   const conv::Geometry geometry = geometry_of(problem);
   reason = conv::refuse_size(geometry);
-  return reason.empty() && !is_depthwise(geometry) ? refuse_tiles(tiles) : reason;
+  return reason.empty() && !is_depthwise(geometry) ? refuse_tiles(tiles, geometry.half) : reason;
 }
 
 // Where a node's inputs stand among the kernel's.
@@ -76,6 +82,11 @@ class ConvForward final : public Kernel {
           plan_.emplace<conv::DepthwisePlan>(plan_depthwise(geometry));
       workspace_bytes = plan.workspace_bytes;
       implementation = "depthwise";
+    } else if (conv::takes_few(geometry, tiles)) {
+      const conv::FewPlan& plan = plan_.emplace<conv::FewPlan>(conv::plan_few(geometry));
+      workspace_bytes = few_forward_bytes(plan);
+      implementation = "few pixels";
+      flop_factor = static_cast<double>(plan.pitch) / plan.pixels;
     } else {
       const conv::GatherPlan& plan =
           plan_.emplace<conv::GatherPlan>(conv::choose_forward(geometry, tiles, problem.measure));
@@ -93,6 +104,8 @@ class ConvForward final : public Kernel {
                                      activation_.slope};
     if (const auto* plan = std::get_if<conv::DepthwisePlan>(&plan_)) {
       run_depthwise(*plan, src, weights, dst, epilogue, args.workspace, queue_of(args));
+    } else if (const auto* few = std::get_if<conv::FewPlan>(&plan_)) {
+      run_few_forward(*few, src, weights, dst, epilogue, args.workspace, queue_of(args));
     } else {
       run_gather(std::get<conv::GatherPlan>(plan_), src, weights, dst, epilogue, args.workspace,
                  queue_of(args));
@@ -103,7 +116,7 @@ class ConvForward final : public Kernel {
   std::size_t src_, weights_;
   Index bias_;
   ActivationCode activation_;
-  std::variant<conv::GatherPlan, conv::DepthwisePlan> plan_;
+  std::variant<conv::GatherPlan, conv::DepthwisePlan, conv::FewPlan> plan_;
 };
 
 class ConvBackwardData final : public Kernel {
@@ -116,6 +129,9 @@ class ConvBackwardData final : public Kernel {
           plan_.emplace<conv::DepthwisePlan>(plan_depthwise_data(geometry));
       workspace_bytes = plan.workspace_bytes;
       implementation = "depthwise";
+    } else if (conv::takes_few(geometry, tiles)) {
+      workspace_bytes = few_data_bytes(plan_.emplace<conv::FewPlan>(conv::plan_few(geometry)));
+      implementation = "few pixels";
     } else {
       const conv::GatherPlan& plan = plan_.emplace<conv::GatherPlan>(
           conv::choose_backward_data(geometry, tiles, problem.measure));
@@ -131,6 +147,8 @@ class ConvBackwardData final : public Kernel {
     const void* weights = args.inputs[weights_].data;
     if (const auto* plan = std::get_if<conv::DepthwisePlan>(&plan_)) {
       run_depthwise_data(*plan, diff_dst, weights, diff_src, args.workspace, queue_of(args));
+    } else if (const auto* few = std::get_if<conv::FewPlan>(&plan_)) {
+      run_few_data(*few, diff_dst, weights, diff_src, args.workspace, queue_of(args));
     } else {
       run_gather(std::get<conv::GatherPlan>(plan_), diff_dst, weights, diff_src, {}, args.workspace,
                  queue_of(args));
@@ -139,7 +157,7 @@ class ConvBackwardData final : public Kernel {
 
  private:
   std::size_t diff_dst_, weights_;
-  std::variant<conv::GatherPlan, conv::DepthwisePlan> plan_;
+  std::variant<conv::GatherPlan, conv::DepthwisePlan, conv::FewPlan> plan_;
 };
 
 class ConvBackwardWeights final : public Kernel {
@@ -152,6 +170,9 @@ class ConvBackwardWeights final : public Kernel {
           plan_depthwise_weights(geometry, current().properties().compute_units));
       workspace_bytes = plan.workspace_bytes;
       implementation = "depthwise";
+    } else if (conv::takes_few(geometry, tiles)) {
+      workspace_bytes = few_weights_bytes(plan_.emplace<conv::FewPlan>(conv::plan_few(geometry)));
+      implementation = "few pixels";
     } else {
       const conv::WeightsPlan& plan = plan_.emplace<conv::WeightsPlan>(
           conv::choose_backward_weights(geometry, tiles, problem.measure));
@@ -167,6 +188,8 @@ class ConvBackwardWeights final : public Kernel {
     const Rows src = rows_of(args.inputs[src_]), diff_dst = rows_of(args.inputs[diff_dst_]);
     if (const auto* plan = std::get_if<conv::DepthwisePlan>(&plan_)) {
       run_depthwise_weights(*plan, src, diff_dst, diff_weights, args.workspace, queue_of(args));
+    } else if (const auto* few = std::get_if<conv::FewPlan>(&plan_)) {
+      run_few_weights(*few, src, diff_dst, diff_weights, args.workspace, queue_of(args));
     } else {
       run_weights(std::get<conv::WeightsPlan>(plan_), src, diff_dst, diff_weights, args.workspace,
                   queue_of(args));
@@ -175,7 +198,7 @@ class ConvBackwardWeights final : public Kernel {
 
  private:
   std::size_t src_, diff_dst_;
-  std::variant<conv::WeightsPlan, conv::DepthwisePlan> plan_;
+  std::variant<conv::WeightsPlan, conv::DepthwisePlan, conv::FewPlan> plan_;
 };
 
 // Images lie nhwc. Weights and their gradients lie plain: the kernels bring them into the order of

@@ -37,20 +37,21 @@ std::vector<Tile> tiles_for(Kind kind, bool cpu) {
   return {{.rows = 8, .vectors = 2},
           {.rows = 12, .vectors = 2},
           {.rows = 6, .vectors = 4},
-          {.rows = 12, .vectors = 1}};
+          {.rows = 12, .vectors = 1},
+          {.rows = 12, .vectors = 1, .lanes = 8}};
 }
 
 // Asks least of a device: where none of the others can be used.
 constexpr Tile kPlainest = {.rows = 4, .vectors = 1};
 
-Code code_of(Kind kind, const Tile& tile) {
-  return kind == Kind::weights ? weights_code(tile) : gather_code(tile);
+Code code_of(Kind kind, const Tile& tile, bool half) {
+  return kind == Kind::weights ? weights_code(tile, half) : gather_code(tile, half);
 }
 
 // Why the device cannot run a tile: its kernel does not compile, or there is no room for its
 // work-groups.
-std::string refuse(Context& context, Kind kind, const Tile& tile) {
-  const Code code = code_of(kind, tile);
+std::string refuse(Context& context, Kind kind, const Tile& tile, bool half) {
+  const Code code = code_of(kind, tile, half);
   const Properties& properties = context.properties();
   if (properties.local_bytes < tile.local_bytes()) {
     return fmt::format("{} needs {} bytes of local memory, and {} has {}", tile.text(),
@@ -75,15 +76,15 @@ struct Candidates {
 };
 
 // Whether a tile compiles is found out by compiling it, once for a device.
-const Candidates& candidates_of(Context& context, Kind kind) {
-  static std::map<std::tuple<Context*, Kind, std::string>, Candidates> known;
+const Candidates& candidates_of(Context& context, Kind kind, bool half) {
+  static std::map<std::tuple<Context*, Kind, bool, std::string>, Candidates> known;
   std::string offer;
   for (const Tile& tile : offered()) offer += tile.text();
-  const auto [found, fresh] = known.try_emplace({&context, kind, offer});
+  const auto [found, fresh] = known.try_emplace({&context, kind, half, offer});
   Candidates& candidates = found->second;
   if (!fresh) return candidates;
   for (const Tile& tile : tiles_for(kind, context.properties().cpu)) {
-    const std::string reason = refuse(context, kind, tile);
+    const std::string reason = refuse(context, kind, tile, half);
     if (reason.empty()) {
       candidates.tiles.push_back(tile);
     } else if (candidates.reason.empty()) {
@@ -93,10 +94,10 @@ const Candidates& candidates_of(Context& context, Kind kind) {
   return candidates;
 }
 
-std::string refuse_kind(Kind kind, Tiles which) {
+std::string refuse_kind(Kind kind, Tiles which, bool half) {
   Context& context = current();
-  if (which == Tiles::plain) return refuse(context, kind, kPlainest);
-  const Candidates& candidates = candidates_of(context, kind);
+  if (which == Tiles::plain) return refuse(context, kind, kPlainest, half);
+  const Candidates& candidates = candidates_of(context, kind, half);
   return candidates.tiles.empty() ? candidates.reason : std::string();
 }
 
@@ -105,13 +106,13 @@ std::string key_of(Context& context, const Geometry& g, Kind kind) {
   const Properties& p = context.properties();
   return fmt::format(
       "{} {}x{}x{}x{} -> {}x{}x{}, kernel {}x{}, stride {}x{}, pad {} {}, dilation {}x{}, groups "
-      "{} | {} | {} | {}",
+      "{}{} | {} | {} | {}",
       kind == Kind::forward ? "forward"
       : kind == Kind::data  ? "data"
                             : "weights",
       g.images, g.src_channels, g.src_h, g.src_w, g.dst_channels, g.dst_h, g.dst_w, a.kernel_h,
       a.kernel_w, a.stride_h, a.stride_w, a.pad_top, a.pad_left, a.dilation_h, a.dilation_w,
-      a.groups, p.name, p.platform, p.driver);
+      a.groups, g.half ? ", f16" : "", p.name, p.platform, p.driver);
 }
 
 std::filesystem::path cache_file() {
@@ -174,9 +175,9 @@ double time_of(Context& context, const Geometry& g, Kind kind, const Tile& tile)
   const std::int64_t src_pixels = g.images * g.src_h * g.src_w;
   const std::int64_t dst_pixels = g.images * g.dst_h * g.dst_w;
   const Rows src = {trial.floats(src_pixels * g.src_channels), src_pixels, g.src_channels,
-                    g.src_channels};
+                    g.src_channels, g.half};
   const Rows dst = {trial.floats(dst_pixels * g.dst_channels), dst_pixels, g.dst_channels,
-                    g.dst_channels};
+                    g.dst_channels, g.half};
   const std::byte* weights = trial.floats(g.dst_channels * g.group_src() * g.taps());
   if (kind == Kind::weights) {
     const WeightsPlan plan = plan_backward_weights(g, tile, context.properties().compute_units);
@@ -207,10 +208,33 @@ Tile fastest_of(Context& context, const Geometry& g, Kind kind, const std::vecto
   return best;
 }
 
+// Of a panel of weights, of all groups that are computed together.
+std::int64_t channels_of(const Geometry& g, Kind kind) {
+  if (kind == Kind::forward) return plan_forward(g, kPlainest).classes.front().width;
+  if (kind == Kind::data) return plan_backward_data(g, kPlainest).classes.front().width;
+  return std::numeric_limits<std::int32_t>::max();
+}
+
+// Those that compute few channels that are not there; short vectors only for few channels.
+std::vector<Tile> fitting(const std::vector<Tile>& tiles, std::int64_t channels) {
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  const auto computed = [&](const Tile& tile) {
+    return (channels + tile.width() - 1) / tile.width() * tile.width();
+  };
+  for (const Tile& tile : tiles) fewest = std::min(fewest, computed(tile));
+  std::vector<Tile> kept;
+  for (const Tile& tile : tiles) {
+    const bool needed = tile.lanes == 16 || channels <= tile.lanes;
+    if (needed && computed(tile) < 2 * fewest) kept.push_back(tile);
+  }
+  return kept;
+}
+
 Tile tile_for(const Geometry& g, Kind kind, Tiles which, bool measure) {
   Context& context = current();
   if (which == Tiles::plain) return kPlainest;
-  const std::vector<Tile>& tiles = candidates_of(context, kind).tiles;
+  const std::vector<Tile> tiles =
+      fitting(candidates_of(context, kind, g.half).tiles, channels_of(g, kind));
   if (!measure || tiles.size() == 1) return tiles.front();
   const std::string key = key_of(context, g, kind);
   static std::map<std::string, Tile> known;
@@ -227,9 +251,18 @@ Tile tile_for(const Geometry& g, Kind kind, Tiles which, bool measure) {
 
 }  // namespace
 
-std::string refuse_gather(Tiles tiles) { return refuse_kind(Kind::forward, tiles); }
+std::string refuse_gather(Tiles tiles, bool half) {
+  return refuse_kind(Kind::forward, tiles, half);
+}
 
-std::string refuse_weights(Tiles tiles) { return refuse_kind(Kind::weights, tiles); }
+std::string refuse_weights(Tiles tiles, bool half) {
+  return refuse_kind(Kind::weights, tiles, half);
+}
+
+bool takes_few(const Geometry& geometry, Tiles tiles) {
+  return tiles == Tiles::all && offered().empty() && current().properties().cpu &&
+         has_few_pixels(geometry);
+}
 
 GatherPlan choose_forward(const Geometry& geometry, Tiles tiles, bool measure) {
   return plan_forward(geometry, tile_for(geometry, Kind::forward, tiles, measure));

@@ -16,10 +16,12 @@ namespace ridgeline::opencl::conv {
 enum class Tiles : std::uint8_t { all, plain };
 
 // Why the current device can run none of these: the compiler's own words, or what it lacks; empty
-// where it can.
-[[nodiscard]] std::string refuse_gather(Tiles tiles);
-[[nodiscard]] std::string refuse_weights(Tiles tiles);
+// where it can. `half`: as in Geometry.
+[[nodiscard]] std::string refuse_gather(Tiles tiles, bool half);
+[[nodiscard]] std::string refuse_weights(Tiles tiles, bool half);
 
+// Whether the kernels for few pixels compute a convolution: on CPUs, unless tiles are offered.
+[[nodiscard]] bool takes_few(const Geometry& geometry, Tiles tiles);
 [[nodiscard]] GatherPlan choose_forward(const Geometry& geometry, Tiles tiles, bool measure);
 [[nodiscard]] GatherPlan choose_backward_data(const Geometry& geometry, Tiles tiles, bool measure);
 [[nodiscard]] WeightsPlan choose_backward_weights(const Geometry& geometry, Tiles tiles,

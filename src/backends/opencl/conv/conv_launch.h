@@ -33,14 +33,14 @@ inline constexpr std::int64_t kTileSide = 16;
   return std::int64_t{gather.images} * gather.rows.count * gather.columns.count;
 }
 
-[[nodiscard]] inline Code gather_code(const Tile& tile) {
-  if (tile.local) return {"kernels/conv_gather_tile.cl", "conv_gather_tile", tile.options()};
-  return {"kernels/conv_gather_block.cl", "conv_gather_block", tile.options()};
+[[nodiscard]] inline Code gather_code(const Tile& tile, bool half) {
+  if (tile.local) return {"kernels/conv_gather_tile.cl", "conv_gather_tile", tile.options(half)};
+  return {"kernels/conv_gather_block.cl", "conv_gather_block", tile.options(half)};
 }
 
-[[nodiscard]] inline Code weights_code(const Tile& tile) {
-  if (tile.local) return {"kernels/conv_weights_tile.cl", "conv_weights_tile", tile.options()};
-  return {"kernels/conv_weights_block.cl", "conv_weights_block", tile.options()};
+[[nodiscard]] inline Code weights_code(const Tile& tile, bool half) {
+  if (tile.local) return {"kernels/conv_weights_tile.cl", "conv_weights_tile", tile.options(half)};
+  return {"kernels/conv_weights_block.cl", "conv_weights_block", tile.options(half)};
 }
 
 inline void set_epilogue(Gather& gather, const Epilogue& epilogue) {

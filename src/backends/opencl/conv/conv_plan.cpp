@@ -126,8 +126,10 @@ Axis row_axis(std::int64_t rows) {
   return axis;
 }
 
+std::int64_t weights_of(const Geometry& g) { return g.dst_channels * g.group_src() * g.taps(); }
+
 // Everything that depends on the op's order of weights and on the tile.
-void finish(GatherPlan& plan, std::int64_t weights_floats) {
+void finish(GatherPlan& plan, const Geometry& g) {
   Pack& pack = plan.pack;
   const std::int64_t depth = std::int64_t{pack.joined} * pack.depth;
   const std::int64_t width = std::int64_t{pack.joined} * pack.width;
@@ -137,8 +139,8 @@ void finish(GatherPlan& plan, std::int64_t weights_floats) {
   for (const Gather& gather : plan.classes) {
     padded = padded || reads_padding(gather.rows) || reads_padding(gather.columns);
   }
-  plan.packed = padded || pack.taps > 1 || pack.joined > 1 || pack.width_stride != 1 ||
-                width % pack.panel_width != 0 || weights_floats == 0;
+  plan.packed = g.half || padded || pack.taps > 1 || pack.joined > 1 || pack.width_stride != 1 ||
+                width % pack.panel_width != 0 || weights_of(g) == 0;
   const std::int64_t panel = depth * pack.taps * pack.panel_width;
   if (plan.packed) {
     pack.zeros = narrow(depth);
@@ -155,8 +157,6 @@ void finish(GatherPlan& plan, std::int64_t weights_floats) {
     gather.weights_group = plan.packed ? narrow(panel * pack.panels) : pack.group_stride;
   }
 }
-
-std::int64_t weights_of(const Geometry& g) { return g.dst_channels * g.group_src() * g.taps(); }
 
 }  // namespace
 
@@ -221,8 +221,9 @@ std::int64_t Tile::local_bytes() const {
   return kTileDepth * (rows + 1 + width()) * static_cast<std::int64_t>(sizeof(float));
 }
 
-std::string Tile::options() const {
-  return fmt::format("-DBLOCK_ROWS={} -DVECTORS={}", rows, vectors);
+std::string Tile::options(bool half) const {
+  return fmt::format("-DBLOCK_ROWS={} -DVECTORS={} -DLANES={} {}", rows, vectors, lanes,
+                     half ? "-DHALF" : "");
 }
 
 std::string Tile::text() const {
@@ -255,7 +256,7 @@ GatherPlan plan_forward(const Geometry& g, const Tile& tile) {
     gather = forward_gather(g);
   }
   plan.classes = {gather};
-  finish(plan, weights_of(g));
+  finish(plan, g);
   return plan;
 }
 
@@ -274,7 +275,7 @@ GatherPlan plan_backward_data(const Geometry& g, const Tile& tile) {
   pack.group_stride = narrow(g.group_dst() * g.group_src() * g.taps());
   plan.flop_factor = static_cast<double>(joined);
   plan.classes = backward_gathers(g);
-  finish(plan, weights_of(g));
+  finish(plan, g);
   return plan;
 }
 

@@ -18,6 +18,7 @@ struct Geometry {
   Conv2dAttributes attributes;
   std::int64_t images = 0;
   std::int64_t src_h = 1, src_w = 1, src_channels = 0, dst_h = 1, dst_w = 1, dst_channels = 0;
+  bool half = false;  // images and weights of 16 bits
 
   // Channels of a group.
   [[nodiscard]] std::int64_t group_src() const { return src_channels / attributes.groups; }
@@ -39,12 +40,13 @@ struct Geometry {
 struct Tile {
   bool local = false;  // through local memory; else in registers alone
   int rows = 1;        // pixels, or channels of diff_dst; of a local tile a multiple of 16
-  int vectors = 1;     // of 16 channels: of dst, or of src
+  int vectors = 1;     // of channels: of dst, or of src
+  int lanes = 16;      // channels of a vector
 
-  [[nodiscard]] int width() const { return 16 * vectors; }
+  [[nodiscard]] int width() const { return lanes * vectors; }
   [[nodiscard]] std::int64_t local_bytes() const;
-  [[nodiscard]] std::string options() const;  // of the kernel's build
-  [[nodiscard]] std::string text() const;     // "8x32 in registers"
+  [[nodiscard]] std::string options(bool half) const;  // of the kernel's build
+  [[nodiscard]] std::string text() const;              // "8x32 in registers"
 
   friend bool operator==(const Tile&, const Tile&) = default;
 };

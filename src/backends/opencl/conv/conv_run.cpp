@@ -15,8 +15,9 @@ std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by
 Rows run_patches(const Patches& patches, const Rows& src, std::byte* workspace, Queue& queue) {
   Gather gather = patches.gather;
   gather.src_stride = static_cast<std::int32_t>(src.stride);
-  const Rows rows = {workspace + patches.at, pixels_of(gather), patches.pitch, patches.pitch};
-  Launch(queue, {kPatchesFile, "conv_patches"})
+  const Rows rows = {workspace + patches.at, pixels_of(gather), patches.pitch, patches.pitch,
+                     src.half};
+  Launch(queue, {kPatchesFile, "conv_patches", number_option(src)})
       .buffer(src.data)
       .buffer(rows.data)
       .value(patches.pitch)
@@ -33,7 +34,7 @@ void run_gather(const GatherPlan& plan, const Rows& src, const void* weights, co
   const std::byte* zeros = workspace + plan.zeros_at;
   if (plan.packed) {
     const Pack& pack = plan.pack;
-    Launch(queue, {kPackFile, "conv_pack"})
+    Launch(queue, {kPackFile, "conv_pack", number_option(src)})
         .buffer(weights)
         .buffer(workspace + plan.weights_at)
         .buffer(zeros)
@@ -48,7 +49,7 @@ void run_gather(const GatherPlan& plan, const Rows& src, const void* weights, co
     gather.dst_stride = static_cast<std::int32_t>(dst.stride);
     set_epilogue(gather, epilogue);
     const std::int64_t blocks = divide_up(pixels_of(gather), tile.rows);
-    Launch launch(queue, gather_code(tile));
+    Launch launch(queue, gather_code(tile, src.half));
     launch.buffer(from.data).buffer(weights).buffer(dst.data).buffer(epilogue.bias);
     if (!tile.local) launch.buffer(plan.packed ? zeros : nullptr);
     launch.value(gather);
@@ -72,7 +73,7 @@ void run_weights(const WeightsPlan& plan, const Rows& src, const Rows& diff_dst,
   const std::int64_t across = divide_up(weights.src_channels, tile.width());
   const std::int64_t down = divide_up(weights.dst_channels, tile.rows);
   const std::int64_t deep = std::int64_t{plan.sum.taps} * weights.groups * weights.parts;
-  Launch launch(queue, weights_code(tile));
+  Launch launch(queue, weights_code(tile, src.half));
   launch.buffer(from.data).buffer(diff_dst.data).buffer(partial).value(weights);
   if (tile.local) {
     launch.run({across * kTileSide, down * kTileSide, deep}, {kTileSide, kTileSide});
@@ -80,7 +81,7 @@ void run_weights(const WeightsPlan& plan, const Rows& src, const Rows& diff_dst,
     launch.run({across, down, deep}, line_group(queue, across));
   }
   const Sum& sum = plan.sum;
-  Launch(queue, {kSumFile, "conv_weights_sum"})
+  Launch(queue, {kSumFile, "conv_weights_sum", number_option(src)})
       .buffer(partial)
       .buffer(diff_weights)
       .value(sum)

@@ -38,4 +38,23 @@ void run_depthwise_data(const DepthwisePlan& plan, const Rows& diff_dst, const v
 void run_depthwise_weights(const DepthwisePlan& plan, const Rows& src, const Rows& diff_dst,
                            const void* diff_weights, std::byte* workspace, Queue& queue);
 
+// Few pixels and many channels, in registers.
+struct FewPlan {
+  Gather forward;                     // without strides and epilogue
+  std::int32_t pixels = 0, seen = 0;  // of dst; numbers that a pixel of dst sees of src
+  std::int32_t pitch = 0;             // pixels, rounded up
+};
+[[nodiscard]] bool has_few_pixels(const Geometry& geometry);
+// REQUIRES: has_few_pixels.
+[[nodiscard]] FewPlan plan_few(const Geometry& geometry);
+[[nodiscard]] std::size_t few_forward_bytes(const FewPlan& plan);  // of workspace
+[[nodiscard]] std::size_t few_data_bytes(const FewPlan& plan);
+[[nodiscard]] std::size_t few_weights_bytes(const FewPlan& plan);
+void run_few_forward(const FewPlan& plan, const Rows& src, const void* weights, const Rows& dst,
+                     const Epilogue& epilogue, std::byte* workspace, Queue& queue);
+void run_few_data(const FewPlan& plan, const Rows& diff_dst, const void* weights,
+                  const Rows& diff_src, std::byte* workspace, Queue& queue);
+void run_few_weights(const FewPlan& plan, const Rows& src, const Rows& diff_dst,
+                     const void* diff_weights, std::byte* workspace, Queue& queue);
+
 }  // namespace ridgeline::opencl::conv

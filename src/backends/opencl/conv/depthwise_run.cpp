@@ -14,9 +14,9 @@ std::int64_t blocks_of(std::int64_t channels) { return (channels + 15) / 16; }
 std::int32_t taps_of(const Gather& gather) { return gather.rows.taps * gather.columns.taps; }
 
 // Weights with their channels innermost, as the kernels read them.
-const std::byte* turn(const void* weights, std::int32_t channels, std::int32_t taps,
+const std::byte* turn(const void* weights, bool half, std::int32_t channels, std::int32_t taps,
                       std::byte* workspace, Queue& queue) {
-  Launch(queue, {kDepthwiseFile, "depthwise_turn"})
+  Launch(queue, {kDepthwiseFile, "depthwise_turn", number_option(half)})
       .buffer(weights)
       .buffer(workspace)
       .value(channels)
@@ -73,8 +73,9 @@ void run_depthwise(const DepthwisePlan& plan, const Rows& src, const void* weigh
   gather.src_stride = static_cast<std::int32_t>(src.stride);
   gather.dst_stride = static_cast<std::int32_t>(dst.stride);
   set_epilogue(gather, epilogue);
-  const std::byte* turned = turn(weights, gather.width, taps_of(gather), workspace, queue);
-  Launch(queue, {kDepthwiseFile, "depthwise"})
+  const std::byte* turned =
+      turn(weights, src.half, gather.width, taps_of(gather), workspace, queue);
+  Launch(queue, {kDepthwiseFile, "depthwise", number_option(src)})
       .buffer(src.data)
       .buffer(turned)
       .buffer(dst.data)
@@ -89,11 +90,11 @@ void run_depthwise_data(const DepthwisePlan& plan, const Rows& diff_dst, const v
   const std::int32_t channels = plan.classes.front().depth;
   const auto taps = static_cast<std::int32_t>(plan.workspace_bytes / sizeof(float) /
                                               static_cast<std::size_t>(channels));
-  const std::byte* turned = turn(weights, channels, taps, workspace, queue);
+  const std::byte* turned = turn(weights, diff_dst.half, channels, taps, workspace, queue);
   for (Gather gather : plan.classes) {
     gather.src_stride = static_cast<std::int32_t>(diff_dst.stride);
     gather.dst_stride = static_cast<std::int32_t>(diff_src.stride);
-    Launch(queue, {kDepthwiseFile, "depthwise_data"})
+    Launch(queue, {kDepthwiseFile, "depthwise_data", number_option(diff_dst)})
         .buffer(diff_dst.data)
         .buffer(turned)
         .buffer(diff_src.data)
@@ -109,7 +110,7 @@ void run_depthwise_weights(const DepthwisePlan& plan, const Rows& src, const Row
   weights.src_stride = static_cast<std::int32_t>(src.stride);
   weights.diff_stride = static_cast<std::int32_t>(diff_dst.stride);
   const std::int32_t taps = weights.rows.taps * weights.columns.taps;
-  Launch(queue, {kDepthwiseFile, "depthwise_weights"})
+  Launch(queue, {kDepthwiseFile, "depthwise_weights", number_option(src)})
       .buffer(src.data)
       .buffer(diff_dst.data)
       .buffer(workspace)
@@ -117,7 +118,7 @@ void run_depthwise_weights(const DepthwisePlan& plan, const Rows& src, const Row
       .value(weights)
       .run({blocks_of(weights.dst_channels), taps, weights.parts},
            line_group(queue, blocks_of(weights.dst_channels)));
-  Launch(queue, {kDepthwiseFile, "depthwise_sum"})
+  Launch(queue, {kDepthwiseFile, "depthwise_sum", number_option(src)})
       .buffer(workspace)
       .buffer(diff_weights)
       .value(weights.dst_channels)

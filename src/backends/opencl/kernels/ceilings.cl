@@ -1,4 +1,4 @@
-// What bounds a device: multiply-adds in registers, and passes over arrays. NUMBER is the type of
+// What bounds a device: multiply-adds in registers, and passes over arrays. VECTOR is the type of
 // a work-item's values: float16, float, half4.
 #ifdef NEEDS_FP64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -11,21 +11,21 @@
 // Independent of each other, so that a unit always has one to begin with.
 #define CHAINS 12
 
-// `rounds` times CHAINS multiply-adds of a NUMBER for each work-item. The sums are stored, or the
+// `rounds` times CHAINS multiply-adds of a VECTOR for each work-item. The sums are stored, or the
 // compiler would leave them out.
 __kernel void multiply_adds(BUFFER(sink), const int rounds, const float factor) {
-  const NUMBER by = (NUMBER)(ELEMENT)factor, plus = (NUMBER)(ELEMENT)(1.0f - factor);
-  NUMBER sums[CHAINS];
+  const VECTOR by = (VECTOR)(ELEMENT)factor, plus = (VECTOR)(ELEMENT)(1.0f - factor);
+  VECTOR sums[CHAINS];
 #pragma unroll
-  for (int i = 0; i < CHAINS; ++i) sums[i] = (NUMBER)(ELEMENT)(get_global_id(0) + i);
+  for (int i = 0; i < CHAINS; ++i) sums[i] = (VECTOR)(ELEMENT)(get_global_id(0) + i);
   for (int round = 0; round < rounds; ++round) {
 #pragma unroll
     for (int i = 0; i < CHAINS; ++i) sums[i] = sums[i] * by + plus;
   }
-  NUMBER sum = sums[0];
+  VECTOR sum = sums[0];
 #pragma unroll
   for (int i = 1; i < CHAINS; ++i) sum += sums[i];
-  POINTER(NUMBER, sink);
+  POINTER(VECTOR, sink);
   sink[get_global_id(0)] = sum;
 }
 
@@ -35,10 +35,10 @@ __kernel void multiply_adds(BUFFER(sink), const int rounds, const float factor) 
 
 __kernel void read_passes(BUFFER(a), BUFFER(b), BUFFER(c), const long first, const long step,
                           const long count, const int passes, const float factor) {
-  POINTER(NUMBER, a);
-  POINTER(const NUMBER, b);
-  NUMBER sums[4];
-  for (int i = 0; i < 4; ++i) sums[i] = (NUMBER)factor;
+  POINTER(VECTOR, a);
+  POINTER(const VECTOR, b);
+  VECTOR sums[4];
+  for (int i = 0; i < 4; ++i) sums[i] = (VECTOR)factor;
   for (int pass = 0; pass < passes; ++pass) {
     const long begin = get_global_id(0) * first;
     for (long k = 0; k + 4 <= count; k += 4) {
@@ -51,17 +51,17 @@ __kernel void read_passes(BUFFER(a), BUFFER(b), BUFFER(c), const long first, con
 
 __kernel void write_passes(BUFFER(a), BUFFER(b), BUFFER(c), const long first, const long step,
                            const long count, const int passes, const float factor) {
-  POINTER(NUMBER, a);
+  POINTER(VECTOR, a);
   for (int pass = 0; pass < passes; ++pass) {
-    const NUMBER value = (NUMBER)(factor * pass);
+    const VECTOR value = (VECTOR)(factor * pass);
     ITS_NUMBERS(k) a[at] = value;
   }
 }
 
 __kernel void copy_passes(BUFFER(a), BUFFER(b), BUFFER(c), const long first, const long step,
                           const long count, const int passes, const float factor) {
-  POINTER(NUMBER, a);
-  POINTER(const NUMBER, b);
+  POINTER(VECTOR, a);
+  POINTER(const VECTOR, b);
   for (int pass = 0; pass < passes; ++pass) {
     ITS_NUMBERS(k) a[at] = b[at];
   }
@@ -69,9 +69,9 @@ __kernel void copy_passes(BUFFER(a), BUFFER(b), BUFFER(c), const long first, con
 
 __kernel void triad_passes(BUFFER(a), BUFFER(b), BUFFER(c), const long first, const long step,
                            const long count, const int passes, const float factor) {
-  POINTER(NUMBER, a);
-  POINTER(const NUMBER, b);
-  POINTER(const NUMBER, c);
+  POINTER(VECTOR, a);
+  POINTER(const VECTOR, b);
+  POINTER(const VECTOR, c);
   for (int pass = 0; pass < passes; ++pass) {
     ITS_NUMBERS(k) a[at] = b[at] + factor * c[at];
   }

@@ -3,37 +3,45 @@
 #include "kernels/conv_weights_common.cl"
 
 // The numbers of up to 16 channels from `channel` on.
-inline float16 load_lanes(__global const float* from, int channel, int end) {
+inline float16 load_lanes(__global const NUMBER* from, int channel, int end) {
+  if (channel + 16 <= end) return READ16(from + channel);
+  float lanes[16];
+  for (int i = 0; i < 16; ++i) lanes[i] = channel + i < end ? READ(from, channel + i) : 0.0f;
+  return vload16(0, lanes);
+}
+
+// The same of floats.
+inline float16 load_floats(__global const float* from, int channel, int end) {
   if (channel + 16 <= end) return vload16(0, from + channel);
   float lanes[16];
   for (int i = 0; i < 16; ++i) lanes[i] = channel + i < end ? from[channel + i] : 0.0f;
   return vload16(0, lanes);
 }
 
-inline float16 load_src(__global const float* src, int channel, int end, int multiplier) {
+inline float16 load_src(__global const NUMBER* src, int channel, int end, int multiplier) {
   if (multiplier == 1) return load_lanes(src, channel, end);
   float lanes[16];
   for (int i = 0; i < 16; ++i) {
-    lanes[i] = channel + i < end ? src[(channel + i) / multiplier] : 0.0f;
+    lanes[i] = channel + i < end ? READ(src, (channel + i) / multiplier) : 0.0f;
   }
   return vload16(0, lanes);
 }
 
 // weights[channel][tap] to turned[tap][channel]; a work-item is a channel.
 __kernel void depthwise_turn(BUFFER(weights), BUFFER(turned), const int channels, const int taps) {
-  POINTER(const float, weights);
+  POINTER(const NUMBER, weights);
   POINTER(float, turned);
   const int c = get_global_id(0);
   if (c >= channels) return;
-  for (int tap = 0; tap < taps; ++tap) turned[tap * channels + c] = weights[c * taps + tap];
+  for (int tap = 0; tap < taps; ++tap) turned[tap * channels + c] = READ(weights, c * taps + tap);
 }
 
 // Forward. x counts blocks of channels, y pixels of dst; g.width is dst's channels.
 __kernel void depthwise(BUFFER(src), BUFFER(turned), BUFFER(dst), BUFFER(bias),
                         const int multiplier, const Gather g) {
-  POINTER(const float, src);
+  POINTER(const NUMBER, src);
   POINTER(const float, turned);
-  POINTER(float, dst);
+  POINTER(NUMBER, dst);
   POINTER(const float, bias);
   const int channel = get_global_id(0) * 16;
   if (channel >= g.width || get_global_id(1) >= g.images * g.rows.count * g.columns.count) return;
@@ -50,14 +58,14 @@ __kernel void depthwise(BUFFER(src), BUFFER(turned), BUFFER(dst), BUFFER(bias),
       const int place = ((pixel.image * g.rows.src + y) * g.columns.src + x) * g.src_stride;
       const int tap = row * g.columns.taps + column;
       sum += load_src(src + place, channel, g.width, multiplier) *
-             load_lanes(turned + tap * g.width, channel, g.width);
+             load_floats(turned + tap * g.width, channel, g.width);
     }
   }
   float lanes[16];
   vstore16(sum, 0, lanes);
   dst += dst_place(&g, pixel);
   for (int i = 0; i < 16 && channel + i < g.width; ++i) {
-    dst[channel + i] = finished(&g, lanes[i], g.biased ? bias[channel + i] : 0.0f);
+    WRITE(finished(&g, lanes[i], g.biased ? bias[channel + i] : 0.0f), dst, channel + i);
   }
 }
 
@@ -65,9 +73,9 @@ __kernel void depthwise(BUFFER(src), BUFFER(turned), BUFFER(dst), BUFFER(bias),
 // diff_src. Each channel of diff_src is a sum over its `multiplier` channels of diff_dst.
 __kernel void depthwise_data(BUFFER(src), BUFFER(turned), BUFFER(dst), const int multiplier,
                              const Gather g) {
-  POINTER(const float, src);
+  POINTER(const NUMBER, src);
   POINTER(const float, turned);
-  POINTER(float, dst);
+  POINTER(NUMBER, dst);
   const int channel = get_global_id(0) * 16;
   if (channel >= g.width || get_global_id(1) >= g.images * g.rows.count * g.columns.count) return;
   const Pixel pixel = pixel_at(&g, get_global_id(1));
@@ -83,19 +91,19 @@ __kernel void depthwise_data(BUFFER(src), BUFFER(turned), BUFFER(dst), const int
       if (x < 0 || x >= g.columns.src) continue;
       const int kernel_row = g.rows.first_tap + row * g.rows.kernel_step;
       const int kernel_column = g.columns.first_tap + column * g.columns.kernel_step;
-      __global const float* diff =
+      __global const NUMBER* diff =
           src + ((pixel.image * g.rows.src + y) * g.columns.src + x) * g.src_stride;
       __global const float* matrix =
           turned + (kernel_row * g.kernel_w + kernel_column) * g.depth;
       if (multiplier == 1) {
-        sum += load_lanes(diff, channel, g.width) * load_lanes(matrix, channel, g.width);
+        sum += load_lanes(diff, channel, g.width) * load_floats(matrix, channel, g.width);
         continue;
       }
       for (int i = 0; i < 16; ++i) {
         lanes[i] = 0.0f;
         for (int m = 0; channel + i < g.width && m < multiplier; ++m) {
           const int o = (channel + i) * multiplier + m;
-          lanes[i] += diff[o] * matrix[o];
+          lanes[i] += READ(diff, o) * matrix[o];
         }
       }
       sum += vload16(0, lanes);
@@ -103,15 +111,15 @@ __kernel void depthwise_data(BUFFER(src), BUFFER(turned), BUFFER(dst), const int
   }
   vstore16(sum, 0, lanes);
   dst += dst_place(&g, pixel);
-  for (int i = 0; i < 16 && channel + i < g.width; ++i) dst[channel + i] = lanes[i];
+  for (int i = 0; i < 16 && channel + i < g.width; ++i) WRITE(lanes[i], dst, channel + i);
 }
 
 // The gradient of weights in parts, as the other convolutions have it: partial[part][tap][channel
 // of diff_dst]. x counts blocks of channels, y taps, z parts.
 __kernel void depthwise_weights(BUFFER(src), BUFFER(diff), BUFFER(partial), const int multiplier,
                                 const Weights g) {
-  POINTER(const float, src);
-  POINTER(const float, diff);
+  POINTER(const NUMBER, src);
+  POINTER(const NUMBER, diff);
   POINTER(float, partial);
   const int channel = get_global_id(0) * 16, tap = get_global_id(1), part = get_global_id(2);
   if (channel >= g.dst_channels) return;
@@ -135,10 +143,10 @@ __kernel void depthwise_weights(BUFFER(src), BUFFER(diff), BUFFER(partial), cons
 __kernel void depthwise_sum(BUFFER(partial), BUFFER(diff_weights), const int channels,
                             const int taps, const int parts) {
   POINTER(const float, partial);
-  POINTER(float, diff_weights);
+  POINTER(NUMBER, diff_weights);
   const int c = get_global_id(0), tap = get_global_id(1);
   if (c >= channels) return;
   float sum = 0.0f;
   for (int part = 0; part < parts; ++part) sum += partial[(part * taps + tap) * channels + c];
-  diff_weights[c * taps + tap] = sum;
+  WRITE(sum, diff_weights, c * taps + tap);
 }

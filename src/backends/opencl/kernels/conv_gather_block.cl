@@ -1,25 +1,26 @@
 // Forward and backward data without local memory, for CPUs and small devices: a work-item computes
-// BLOCK_ROWS pixels by VECTORS vectors of channels in registers. Weights are read by vectors, src by
+// BLOCK_ROWS pixels by VECTORS vectors of LANES channels in registers. Weights are read by vectors, src by
 // single numbers, which CPUs spread over a vector for nothing.
 #include "kernels/conv_common.cl"
+#include "kernels/lanes.cl"
 
-#define WIDTH (16 * VECTORS)
+#define WIDTH (LANES * VECTORS)
 
-inline void store_pixel(const Gather* g, __global float* dst, const float16* sums,
+inline void store_pixel(const Gather* g, __global NUMBER* dst, const FLOATS* sums,
                         __global const float* bias, int channel) {
 #pragma unroll
   for (int j = 0; j < VECTORS; ++j) {
-    const int first = channel + 16 * j;
-    if (first + 16 <= g->width && g->activation < 0) {
-      float16 sum = sums[j];
-      if (g->biased) sum += vload16(0, bias + first);
-      sum = sum < g->low ? (float16)(g->low) : sum;
-      vstore16(sum > g->high ? (float16)(g->high) : sum, 0, dst + first);
+    const int first = channel + LANES * j;
+    if (first + LANES <= g->width && g->activation < 0) {
+      FLOATS sum = sums[j];
+      if (g->biased) sum += LOAD(bias + first);
+      sum = sum < g->low ? (FLOATS)(g->low) : sum;
+      WRITE_LANES(sum > g->high ? (FLOATS)(g->high) : sum, dst + first);
     } else {
-      float lanes[16];
-      vstore16(sums[j], 0, lanes);
-      for (int i = 0; i < 16 && first + i < g->width; ++i) {
-        dst[first + i] = finished(g, lanes[i], g->biased ? bias[first + i] : 0.0f);
+      float lanes[LANES];
+      STORE(sums[j], lanes);
+      for (int i = 0; i < LANES && first + i < g->width; ++i) {
+        WRITE(finished(g, lanes[i], g->biased ? bias[first + i] : 0.0f), dst, first + i);
       }
     }
   }
@@ -27,11 +28,11 @@ inline void store_pixel(const Gather* g, __global float* dst, const float16* sum
 
 __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFER(bias),
                                 BUFFER(zeros), const Gather g) {
-  POINTER(const float, src);
+  POINTER(const NUMBER, src);
   POINTER(const float, weights);
-  POINTER(float, dst);
+  POINTER(NUMBER, dst);
   POINTER(const float, bias);
-  POINTER(const float, zeros);
+  POINTER(const NUMBER, zeros);
   const int group = get_global_id(2), panel = get_global_id(1);
   const int pixels = g.images * g.rows.count * g.columns.count;
   const int first_pixel = get_global_id(0) * BLOCK_ROWS;
@@ -51,7 +52,7 @@ __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFE
     column[i] = g.columns.origin + pixel.column * g.columns.src_step;
   }
 
-  float16 sums[BLOCK_ROWS][VECTORS];
+  FLOATS sums[BLOCK_ROWS][VECTORS];
 #pragma unroll
   for (int i = 0; i < BLOCK_ROWS; ++i) {
 #pragma unroll
@@ -60,7 +61,7 @@ __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFE
 
   for (int tap = 0; tap < g.rows.taps * g.columns.taps; ++tap) {
     const int tap_row = tap / g.columns.taps, tap_column = tap % g.columns.taps;
-    __global const float* at[BLOCK_ROWS];
+    __global const NUMBER* at[BLOCK_ROWS];
     int any = 0;
 #pragma unroll
     for (int i = 0; i < BLOCK_ROWS; ++i) {
@@ -76,12 +77,12 @@ __kernel void conv_gather_block(BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFE
     __global const float* matrix =
         weights + (ulong)(kernel_row * g.kernel_w + kernel_column) * g.weights_tap;
     for (int c = 0; c < g.depth; ++c) {
-      float16 lanes[VECTORS];
+      FLOATS lanes[VECTORS];
 #pragma unroll
-      for (int j = 0; j < VECTORS; ++j) lanes[j] = vload16(j, matrix);
+      for (int j = 0; j < VECTORS; ++j) lanes[j] = LOAD(matrix + LANES * j);
 #pragma unroll
       for (int i = 0; i < BLOCK_ROWS; ++i) {
-        const float number = at[i][c];
+        const float number = READ(at[i], c);
 #pragma unroll
         for (int j = 0; j < VECTORS; ++j) sums[i][j] += number * lanes[j];
       }

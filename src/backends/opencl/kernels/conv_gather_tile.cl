@@ -11,9 +11,9 @@
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void conv_gather_tile(
     BUFFER(src), BUFFER(weights), BUFFER(dst), BUFFER(bias), const Gather g) {
-  POINTER(const float, src);
+  POINTER(const NUMBER, src);
   POINTER(const float, weights);
-  POINTER(float, dst);
+  POINTER(NUMBER, dst);
   POINTER(const float, bias);
   // A column more: what lies one below the other is then in different banks.
   __local float src_tile[DEPTH][BLOCK_ROWS + 1];
@@ -59,7 +59,7 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void conv_gather_t
     for (int c = 0; c < g.depth; c += DEPTH) {
 #pragma unroll
       for (int i = 0; i < ITEM_ROWS; ++i) {
-        src_tile[x][y + SIDE * i] = at[i] >= 0 && c + x < g.depth ? src[at[i] + c + x] : 0.0f;
+        src_tile[x][y + SIDE * i] = at[i] >= 0 && c + x < g.depth ? READ(src, at[i] + c + x) : 0.0f;
       }
 #pragma unroll
       for (int j = 0; j < VECTORS; ++j) {
@@ -87,12 +87,12 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void conv_gather_t
 #pragma unroll
   for (int i = 0; i < ITEM_ROWS; ++i) {
     if (first_pixel + SIDE * i >= pixels) continue;
-    __global float* out = dst + dst_place(&g, pixel_at(&g, first_pixel + SIDE * i));
+    __global NUMBER* out = dst + dst_place(&g, pixel_at(&g, first_pixel + SIDE * i));
 #pragma unroll
     for (int j = 0; j < VECTORS; ++j) {
       const int channel = panel * WIDTH + x + SIDE * j;
       if (channel >= g.width) continue;
-      out[channel] = finished(&g, sums[i][j], g.biased ? bias[channel] : 0.0f);
+      WRITE(finished(&g, sums[i][j], g.biased ? bias[channel] : 0.0f), out, channel);
     }
   }
 }

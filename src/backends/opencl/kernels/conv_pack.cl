@@ -1,5 +1,5 @@
 // Brings weights into the order in which a product reads them, and lays out zeros for pixels on
-// padding.
+// padding. Packed weights are floats whatever the op's are.
 #include "kernels/prelude.cl"
 
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
 // packed[group][panel][tap][depth][channel of the panel]. Where groups are joined, a channel has
 // weights of zero for the channels of other groups. A work-item is one depth of one panel.
 __kernel void conv_pack(BUFFER(weights), BUFFER(packed), BUFFER(zeros), const Pack p) {
-  POINTER(const float, weights);
+  POINTER(const NUMBER, weights);
   POINTER(float, packed);
   POINTER(float, zeros);
   const int depth = p.joined * p.depth, width = p.joined * p.width;
@@ -26,12 +26,14 @@ __kernel void conv_pack(BUFFER(weights), BUFFER(packed), BUFFER(zeros), const Pa
   weights += (ulong)(group * p.joined + own) * p.group_stride +
              (ulong)(d % p.depth) * p.depth_stride;
   packed += ((ulong)(group * p.panels + panel) * p.taps * depth + d) * p.panel_width;
-  for (int tap = 0; tap < p.taps; ++tap) {
-    for (int i = 0; i < p.panel_width; ++i) {
-      const int channel = panel * p.panel_width + i;
-      const int seen = channel < width && channel / p.width == own;
-      packed[i] = seen ? weights[(channel - own * p.width) * p.width_stride + tap] : 0.0f;
+  // All taps of a channel lie together: what they are read from is fetched once.
+  const int tap_step = depth * p.panel_width;
+  for (int i = 0; i < p.panel_width; ++i) {
+    const int channel = panel * p.panel_width + i;
+    const int seen = channel < width && channel / p.width == own;
+    const int at = (channel - own * p.width) * p.width_stride;
+    for (int tap = 0; tap < p.taps; ++tap) {
+      packed[tap * tap_step + i] = seen ? READ(weights, at + tap) : 0.0f;
     }
-    packed += depth * p.panel_width;
   }
 }

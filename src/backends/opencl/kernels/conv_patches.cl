@@ -4,8 +4,8 @@
 #include "kernels/conv_common.cl"
 
 __kernel void conv_patches(BUFFER(src), BUFFER(patches), const int pitch, const Gather g) {
-  POINTER(const float, src);
-  POINTER(float, patches);
+  POINTER(const NUMBER, src);
+  POINTER(NUMBER, patches);
   const int index = get_global_id(0);
   if (index >= g.images * g.rows.count * g.columns.count) return;
   const Pixel pixel = pixel_at(&g, index);
@@ -20,9 +20,10 @@ __kernel void conv_patches(BUFFER(src), BUFFER(patches), const int pitch, const 
       const int inside = y >= 0 && y < g.rows.src && x >= 0 && x < g.columns.src;
       const int place = ((pixel.image * g.rows.src + y) * g.columns.src + x) * g.src_stride;
       for (int c = 0; c < g.depth; ++c) {
-        patches[c * taps + row * g.columns.taps + column] = inside ? src[place + c] : 0.0f;
+        const int at = c * taps + row * g.columns.taps + column;
+        WRITE(inside ? READ(src, place + c) : 0.0f, patches, at);
       }
     }
   }
-  for (int i = g.depth * taps; i < pitch; ++i) patches[i] = 0.0f;
+  for (int i = g.depth * taps; i < pitch; ++i) WRITE(0.0f, patches, i);
 }

@@ -8,8 +8,8 @@
 #define WIDTH (16 * VECTORS)
 
 __kernel void conv_weights_block(BUFFER(src), BUFFER(diff), BUFFER(partial), const Weights g) {
-  POINTER(const float, src);
-  POINTER(const float, diff);
+  POINTER(const NUMBER, src);
+  POINTER(const NUMBER, diff);
   POINTER(float, partial);
   const int taps = g.rows.taps * g.columns.taps;
   const int z = get_global_id(2);
@@ -31,15 +31,15 @@ __kernel void conv_weights_block(BUFFER(src), BUFFER(diff), BUFFER(partial), con
   const int end = part_begin(&g, part + 1);
   for (int index = part_begin(&g, part); index < end; ++index) {
     const Line line = line_at(&g, index, tap_row, tap_column);
-    __global const float* src_pixel = src + line.src;
-    __global const float* diff_pixel = diff + line.diff;
+    __global const NUMBER* src_pixel = src + line.src;
+    __global const NUMBER* diff_pixel = diff + line.diff;
     for (int k = 0; k < line.count; ++k) {
       float16 lanes[VECTORS];
 #pragma unroll
-      for (int j = 0; j < VECTORS; ++j) lanes[j] = vload16(j, src_pixel);
+      for (int j = 0; j < VECTORS; ++j) lanes[j] = READ16(src_pixel + 16 * j);
 #pragma unroll
       for (int i = 0; i < BLOCK_ROWS; ++i) {
-        const float number = diff_pixel[i];
+        const float number = READ(diff_pixel, i);
 #pragma unroll
         for (int j = 0; j < VECTORS; ++j) sums[i][j] += number * lanes[j];
       }

@@ -12,7 +12,7 @@ typedef struct {
 // A work-item adds all taps of 16 channels of src, of one channel of diff_dst.
 __kernel void conv_weights_sum(BUFFER(partial), BUFFER(diff_weights), const Sum s) {
   POINTER(const float, partial);
-  POINTER(float, diff_weights);
+  POINTER(NUMBER, diff_weights);
   const int c = get_global_id(0) * 16, out = get_global_id(1), group = get_global_id(2);
   if (c >= s.src_channels) return;
   const int channels = min(16, s.src_channels - c);
@@ -30,7 +30,7 @@ __kernel void conv_weights_sum(BUFFER(partial), BUFFER(diff_weights), const Sum 
       __global const float* more = partial + part * part_step;
       for (int i = 0; i < channels; ++i) sums[i] += more[i];
     }
-    for (int i = 0; i < channels; ++i) diff_weights[i * s.taps + tap] = sums[i];
+    for (int i = 0; i < channels; ++i) WRITE(sums[i], diff_weights, i * s.taps + tap);
     partial += tap_step;
   }
 }

@@ -13,8 +13,8 @@
 
 __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void conv_weights_tile(
     BUFFER(src), BUFFER(diff), BUFFER(partial), const Weights g) {
-  POINTER(const float, src);
-  POINTER(const float, diff);
+  POINTER(const NUMBER, src);
+  POINTER(const NUMBER, diff);
   POINTER(float, partial);
   __local float src_tile[DEPTH][WIDTH];
   __local float diff_tile[DEPTH][BLOCK_ROWS];
@@ -44,14 +44,14 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void conv_weights_
       for (int j = 0; j < VECTORS; ++j) {
         const int channel = c + SIDE * j;
         src_tile[y][x + SIDE * j] = inside && channel < g.src_channels
-                                        ? src[line.src + k * line.src_step + channel]
+                                        ? READ(src, line.src + k * line.src_step + channel)
                                         : 0.0f;
       }
 #pragma unroll
       for (int i = 0; i < ITEM_ROWS; ++i) {
         const int channel = first_o + x + SIDE * i;
         diff_tile[y][x + SIDE * i] = inside && channel < g.dst_channels
-                                         ? diff[line.diff + k * line.diff_step + channel]
+                                         ? READ(diff, line.diff + k * line.diff_step + channel)
                                          : 0.0f;
       }
       barrier(CLK_LOCAL_MEM_FENCE);

@@ -8,18 +8,19 @@ __kernel void dropout(ROWS(src), ROWS(dst), BUFFER(state), const long width, con
                       const float probability) {
   const long c = get_global_id(0), r = get_global_id(1);
   if (c >= width || r >= rows) return;
-  POINTER(const float, src);
-  POINTER(float, dst);
+  POINTER(const NUMBER, src);
+  POINTER(NUMBER, dst);
   POINTER(const ulong, state);
   const long sample = r / pixels;
   const ulong index = per_sample ? sample : (sample * width + c) * pixels + r % pixels;
   const uint4 block = philox(stream_key(state[SEED], STREAM_DROPOUT), index / 4,
                              state[RANDOM_STEP] << 32 | layer);
-  const uint in_block = (uint)(index & 3);
-  const uint bits = in_block == 0   ? block.x
-                    : in_block == 1 ? block.y
-                    : in_block == 2 ? block.z
-                                    : block.w;
+  // Not a choice among four cases: compilers make a switch of 2 bits of that, which Oclgrind 21.10
+  // takes wrongly (docs/backends/opencl.md).
+  uint words[4];
+  vstore4(block, 0, words);
+  const uint bits = words[index & 3];
   const bool dropped = (float)(bits >> 8) * (1.0f / 16777216.0f) < probability;
-  dst[r * dst_stride + c] = src[r * src_stride + c] * (dropped ? 0.0f : 1.0f / (1.0f - probability));
+  const float scale = dropped ? 0.0f : 1.0f / (1.0f - probability);
+  WRITE(READ(src, r * src_stride + c) * scale, dst, r * dst_stride + c);
 }

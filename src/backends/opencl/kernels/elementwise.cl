@@ -7,12 +7,12 @@ __kernel void add_act(ROWS(src), ROWS(other), ROWS(dst), const long width, const
                       const int kind, const float slope) {
   const long c = get_global_id(0), r = get_global_id(1);
   if (c >= width || r >= rows) return;
-  POINTER(const float, src);
-  POINTER(const float, other);
-  POINTER(float, dst);
-  float x = src[r * src_stride + c];
-  if (other_base != 0) x += other[r * other_stride + c];
-  dst[r * dst_stride + c] = activated(kind, slope, x);
+  POINTER(const NUMBER, src);
+  POINTER(const NUMBER, other);
+  POINTER(NUMBER, dst);
+  float x = READ(src, r * src_stride + c);
+  if (other_base != 0) x += READ(other, r * other_stride + c);
+  WRITE(activated(kind, slope, x), dst, r * dst_stride + c);
 }
 
 // diff_src = activation'(diff + other, kept).
@@ -20,13 +20,13 @@ __kernel void act_backward(ROWS(diff), ROWS(other), ROWS(kept), ROWS(dst), const
                            const long rows, const int kind, const float slope) {
   const long c = get_global_id(0), r = get_global_id(1);
   if (c >= width || r >= rows) return;
-  POINTER(const float, diff);
-  POINTER(const float, other);
-  POINTER(const float, kept);
-  POINTER(float, dst);
-  float x = diff[r * diff_stride + c];
-  if (other_base != 0) x += other[r * other_stride + c];
-  dst[r * dst_stride + c] = differentiated(kind, slope, x, kept[r * kept_stride + c]);
+  POINTER(const NUMBER, diff);
+  POINTER(const NUMBER, other);
+  POINTER(const NUMBER, kept);
+  POINTER(NUMBER, dst);
+  float x = READ(diff, r * diff_stride + c);
+  if (other_base != 0) x += READ(other, r * other_stride + c);
+  WRITE(differentiated(kind, slope, x, READ(kept, r * kept_stride + c)), dst, r * dst_stride + c);
 }
 
 // dst = src * factor; one row of factors serves `shared` rows of src.
@@ -34,8 +34,9 @@ __kernel void multiply(ROWS(src), ROWS(factor), ROWS(dst), const long width, con
                        const long shared) {
   const long c = get_global_id(0), r = get_global_id(1);
   if (c >= width || r >= rows) return;
-  POINTER(const float, src);
-  POINTER(const float, factor);
-  POINTER(float, dst);
-  dst[r * dst_stride + c] = src[r * src_stride + c] * factor[r / shared * factor_stride + c];
+  POINTER(const NUMBER, src);
+  POINTER(const NUMBER, factor);
+  POINTER(NUMBER, dst);
+  const float by = READ(factor, r / shared * factor_stride + c);
+  WRITE(READ(src, r * src_stride + c) * by, dst, r * dst_stride + c);
 }

@@ -7,8 +7,8 @@ __kernel void layer_norm(ROWS(src), ROWS(dst), BUFFER(scale), BUFFER(shift), BUF
                          const long pixels, const float epsilon) {
   const long set = get_global_id(0);
   if (set >= sets) return;
-  POINTER(const float, src);
-  POINTER(float, dst);
+  POINTER(const NUMBER, src);
+  POINTER(NUMBER, dst);
   POINTER(const float, scale);
   POINTER(const float, shift);
   POINTER(float, mean);
@@ -18,14 +18,14 @@ __kernel void layer_norm(ROWS(src), ROWS(dst), BUFFER(scale), BUFFER(shift), BUF
   float sum = 0.0f, squares = 0.0f;
   for (long r = first_row; r < first_row + pixels; ++r) {
     float part = 0.0f;
-    for (long c = first; c < first + channels; ++c) part += src[r * src_stride + c];
+    for (long c = first; c < first + channels; ++c) part += READ(src, r * src_stride + c);
     sum += part;
   }
   const float centre = sum * share;
   for (long r = first_row; r < first_row + pixels; ++r) {
     float part = 0.0f;
     for (long c = first; c < first + channels; ++c) {
-      const float distance = src[r * src_stride + c] - centre;
+      const float distance = READ(src, r * src_stride + c) - centre;
       part += distance * distance;
     }
     squares += part;
@@ -34,7 +34,8 @@ __kernel void layer_norm(ROWS(src), ROWS(dst), BUFFER(scale), BUFFER(shift), BUF
   if (dst_base != 0) {
     for (long r = first_row; r < first_row + pixels; ++r) {
       for (long c = first; c < first + channels; ++c) {
-        dst[r * dst_stride + c] = (src[r * src_stride + c] - centre) * factor * scale[c] + shift[c];
+        const float normal = (READ(src, r * src_stride + c) - centre) * factor;
+        WRITE(normal * scale[c] + shift[c], dst, r * dst_stride + c);
       }
     }
   }
@@ -47,9 +48,9 @@ __kernel void layer_norm_backward(ROWS(diff), ROWS(src), ROWS(dst), BUFFER(scale
                                   const long channels, const long pixels) {
   const long set = get_global_id(0);
   if (set >= sets) return;
-  POINTER(const float, diff);
-  POINTER(const float, src);
-  POINTER(float, dst);
+  POINTER(const NUMBER, diff);
+  POINTER(const NUMBER, src);
+  POINTER(NUMBER, dst);
   POINTER(const float, scale);
   POINTER(const float, mean);
   POINTER(const float, inverse);
@@ -60,18 +61,18 @@ __kernel void layer_norm_backward(ROWS(diff), ROWS(src), ROWS(dst), BUFFER(scale
   for (long r = first_row; r < first_row + pixels; ++r) {
     float part = 0.0f, part_products = 0.0f;
     for (long c = first; c < first + channels; ++c) {
-      const float g = diff[r * diff_stride + c] * scale[c];
+      const float g = READ(diff, r * diff_stride + c) * scale[c];
       part += g;
-      part_products += g * ((src[r * src_stride + c] - centre) * factor);
+      part_products += g * ((READ(src, r * src_stride + c) - centre) * factor);
     }
     sum += part;
     products += part_products;
   }
   for (long r = first_row; r < first_row + pixels; ++r) {
     for (long c = first; c < first + channels; ++c) {
-      const float normal = (src[r * src_stride + c] - centre) * factor;
-      const float g = diff[r * diff_stride + c] * scale[c];
-      dst[r * dst_stride + c] = (g - (sum + normal * products) * share) * factor;
+      const float normal = (READ(src, r * src_stride + c) - centre) * factor;
+      const float g = READ(diff, r * diff_stride + c) * scale[c];
+      WRITE((g - (sum + normal * products) * share) * factor, dst, r * dst_stride + c);
     }
   }
 }
@@ -83,8 +84,8 @@ __kernel void layer_norm_sums(ROWS(diff), ROWS(src), BUFFER(mean), BUFFER(invers
                               const long pixels) {
   const long c = get_global_id(0), part = get_global_id(1);
   if (c >= width) return;
-  POINTER(const float, diff);
-  POINTER(const float, src);
+  POINTER(const NUMBER, diff);
+  POINTER(const NUMBER, src);
   POINTER(const float, mean);
   POINTER(const float, inverse);
   POINTER(float, sums);
@@ -93,9 +94,9 @@ __kernel void layer_norm_sums(ROWS(diff), ROWS(src), BUFFER(mean), BUFFER(invers
   float sum = 0.0f, product = 0.0f;
   for (long r = part * part_rows; r < end; ++r) {
     const long set = r / pixels * groups + c / channels;
-    const float g = diff[r * diff_stride + c];
+    const float g = READ(diff, r * diff_stride + c);
     sum += g;
-    product += g * ((src[r * src_stride + c] - mean[set]) * inverse[set]);
+    product += g * ((READ(src, r * src_stride + c) - mean[set]) * inverse[set]);
   }
   sums[part * width + c] = sum;
   products[part * width + c] = product;

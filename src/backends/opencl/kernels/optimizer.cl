@@ -1,5 +1,6 @@
 // Updates of several parameters in one launch: y counts parameters, x shares their elements. The
-// buffers are the same for all; the offsets, in bytes, are each parameter's own.
+// buffers are the same for all; the offsets, in bytes, are each parameter's own. Gradients are
+// NUMBERs, everything else is float.
 #include "kernels/prelude.cl"
 #include "kernels/lanes.cl"
 #include "kernels/state.cl"
@@ -53,12 +54,12 @@ inline void store_block(FLOATS block, __global float *to, int i, int elements) {
   for (int k = 0; i + k < elements; ++k) to[i + k] = lanes[k];
 }
 
-inline FLOATS load_gradient(const Updates *updates, __global const float *from, int t, int i) {
+inline FLOATS load_gradient(const Updates *updates, __global const NUMBER *from, int t, int i) {
   const int elements = updates->elements[t];
-  if (updates->channels[t] == 0) return load_block(from, i, elements);
+  if (updates->channels[t] == 0 && i + LANES <= elements) return READ_LANES(from + i);
   float lanes[LANES];
   for (int k = 0; k < LANES; ++k) {
-    lanes[k] = i + k < elements ? from[gradient_at(updates, t, i + k)] : 0.0f;
+    lanes[k] = i + k < elements ? READ(from, gradient_at(updates, t, i + k)) : 0.0f;
   }
   return LOAD(lanes);
 }
@@ -70,7 +71,7 @@ __kernel void sgd(__global char *parameters, __global char *gradients, __global 
   if (state[OVERFLOW_SEEN] != 0) return;
   const int t = get_global_id(1), elements = updates.elements[t];
   __global float *parameter = (__global float *)(parameters + updates.parameter[t]);
-  __global const float *gradient = (__global const float *)(gradients + updates.gradient[t]);
+  __global const NUMBER *gradient = (__global const NUMBER *)(gradients + updates.gradient[t]);
   __global float *velocity = (__global float *)(firsts + updates.first[t]);
   const float rate = float_of_double(state[LEARNING_RATE]);
   const float scale = float_of_double(state[GRADIENT_SCALE]);
@@ -96,7 +97,7 @@ __kernel void adam(__global char *parameters, __global char *gradients, __global
   if (state[OVERFLOW_SEEN] != 0) return;
   const int t = get_global_id(1), elements = updates.elements[t];
   __global float *parameter = (__global float *)(parameters + updates.parameter[t]);
-  __global const float *gradient = (__global const float *)(gradients + updates.gradient[t]);
+  __global const NUMBER *gradient = (__global const NUMBER *)(gradients + updates.gradient[t]);
   __global float *m = (__global float *)(firsts + updates.first[t]);
   __global float *v = (__global float *)(seconds + updates.second[t]);
   const float rate = float_of_double(state[LEARNING_RATE]);
@@ -123,11 +124,11 @@ __kernel void adam(__global char *parameters, __global char *gradients, __global
 
 // One flag for each work-item: whether it saw a number that is not finite.
 __kernel void find_overflow(BUFFER(src), BUFFER(flags), const long elements) {
-  POINTER(const float, src);
+  POINTER(const NUMBER, src);
   POINTER(int, flags);
   int seen = 0;
   for (long i = get_global_id(0); i < elements; i += get_global_size(0)) {
-    seen |= isfinite(src[i]) ? 0 : 1;
+    seen |= isfinite(READ(src, i)) ? 0 : 1;
   }
   flags[get_global_id(0)] = seen;
 }

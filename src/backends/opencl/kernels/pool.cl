@@ -39,8 +39,8 @@ __kernel void pool(ROWS(src), ROWS(dst), ROWS(positions), const Pool p, const lo
                    const long rows) {
   const long c = min((long)get_global_id(0) * LANES, channels - LANES), r = get_global_id(1);
   if ((long)get_global_id(0) * LANES >= channels || r >= rows) return;
-  POINTER(const float, src);
-  POINTER(float, dst);
+  POINTER(const NUMBER, src);
+  POINTER(NUMBER, dst);
   const int pixel = (int)(r % (p.dst_h * p.dst_w));
   const int oh = pixel / p.dst_w, ow = pixel % p.dst_w;
   src += r / (p.dst_h * p.dst_w) * p.src_h * p.src_w * src_stride + c;
@@ -50,9 +50,9 @@ __kernel void pool(ROWS(src), ROWS(dst), ROWS(positions), const Pool p, const lo
     const int top = begin_of(oh, p.src_h, p.dst_h), bottom = end_of(oh, p.src_h, p.dst_h);
     const int left = begin_of(ow, p.src_w, p.dst_w), right = end_of(ow, p.src_w, p.dst_w);
     for (int h = top; h < bottom; ++h) {
-      for (int w = left; w < right; ++w) sum += LOAD(src + (h * p.src_w + w) * src_stride);
+      for (int w = left; w < right; ++w) sum += READ_LANES(src + (h * p.src_w + w) * src_stride);
     }
-    STORE(sum / (float)((bottom - top) * (right - left)), dst);
+    WRITE_LANES(sum / (float)((bottom - top) * (right - left)), dst);
     return;
   }
   // The first value counts whatever it is, and NaN does.
@@ -64,14 +64,14 @@ __kernel void pool(ROWS(src), ROWS(dst), ROWS(positions), const Pool p, const lo
     for (int kw = 0; kw < p.kernel_w; ++kw) {
       const int w = ow * p.stride_w - p.left + kw * p.dilation_w;
       if (w < 0 || w >= p.src_w) continue;
-      const FLOATS x = LOAD(src + (h * p.src_w + w) * src_stride);
+      const FLOATS x = READ_LANES(src + (h * p.src_w + w) * src_stride);
       sum += x;
       const INTS taken = MASK(position < 0) | MASK(x > best) | MASK(x != x);
       best = SELECT(best, x, taken);
       position = SELECT(position, (INTS)(kh * p.kernel_w + kw), taken);
     }
   }
-  STORE(p.kind == 0 ? best : sum / pixels_of(p, oh, ow), dst);
+  WRITE_LANES(p.kind == 0 ? best : sum / pixels_of(p, oh, ow), dst);
   if (positions_base == 0) return;
   if (p.wide_positions) {
     POINTER(int, positions);
@@ -88,11 +88,11 @@ __kernel void pool_backward(ROWS(diff), ROWS(positions), ROWS(kept), ROWS(dst), 
                             const float slope) {
   const long c = min((long)get_global_id(0) * LANES, channels - LANES), r = get_global_id(1);
   if ((long)get_global_id(0) * LANES >= channels || r >= rows) return;
-  POINTER(const float, diff);
+  POINTER(const NUMBER, diff);
   __global const int *wide = (__global const int *)(positions_base + positions_offset);
   __global const uchar *narrow = (__global const uchar *)(positions_base + positions_offset);
-  POINTER(const float, kept);
-  POINTER(float, dst);
+  POINTER(const NUMBER, kept);
+  POINTER(NUMBER, dst);
   const long image = r / (p.src_h * p.src_w) * p.dst_h * p.dst_w;
   const int pixel = (int)(r % (p.src_h * p.src_w));
   const int h = pixel / p.src_w, w = pixel % p.src_w;
@@ -103,7 +103,8 @@ __kernel void pool_backward(ROWS(diff), ROWS(positions), ROWS(kept), ROWS(dst), 
       const int height = end_of(oh, p.src_h, p.dst_h) - begin_of(oh, p.src_h, p.dst_h);
       for (int ow = begin_of(w, p.dst_w, p.src_w); ow < last_w; ++ow) {
         const int width = end_of(ow, p.src_w, p.dst_w) - begin_of(ow, p.src_w, p.dst_w);
-        sum += LOAD(diff + (image + oh * p.dst_w + ow) * diff_stride + c) / (float)(height * width);
+        const long at = image + oh * p.dst_w + ow;
+        sum += READ_LANES(diff + at * diff_stride + c) / (float)(height * width);
       }
     }
   } else {
@@ -114,7 +115,7 @@ __kernel void pool_backward(ROWS(diff), ROWS(positions), ROWS(kept), ROWS(dst), 
         const int x = w + p.left - kw * p.dilation_w, ow = x / p.stride_w;
         if (x < 0 || ow * p.stride_w != x || ow >= p.dst_w) continue;
         const long at = image + oh * p.dst_w + ow;
-        const FLOATS g = LOAD(diff + at * diff_stride + c);
+        const FLOATS g = READ_LANES(diff + at * diff_stride + c);
         if (p.kind == 1) {
           sum += g / pixels_of(p, oh, ow);
         } else {
@@ -127,16 +128,18 @@ __kernel void pool_backward(ROWS(diff), ROWS(positions), ROWS(kept), ROWS(dst), 
   }
   dst += r * dst_stride + c;
   if (kept_base == 0) {
-    STORE(sum, dst);
+    WRITE_LANES(sum, dst);
     return;
   }
-  const FLOATS seen = LOAD(kept + r * kept_stride + c);
+  const FLOATS seen = READ_LANES(kept + r * kept_stride + c);
   if (activation == RELU) {
-    STORE(SELECT(sum, (FLOATS)0.0f, MASK(seen <= 0.0f)), dst);
+    WRITE_LANES(SELECT(sum, (FLOATS)0.0f, MASK(seen <= 0.0f)), dst);
     return;
   }
   float sums[LANES], values[LANES];
   STORE(sum, sums);
   STORE(seen, values);
-  for (int i = 0; i < LANES; ++i) dst[i] = differentiated(activation, slope, sums[i], values[i]);
+  for (int i = 0; i < LANES; ++i) {
+    WRITE(differentiated(activation, slope, sums[i], values[i]), dst, i);
+  }
 }

@@ -11,11 +11,11 @@ __kernel void partial_sums(ROWS(diff), ROWS(other), ROWS(kept), ROWS(stored), RO
                            const int kind, const float slope, const float epsilon) {
   const long c = get_global_id(0), part = get_global_id(1);
   if (c >= channels) return;
-  POINTER(const float, diff);
-  POINTER(const float, other);
-  POINTER(const float, kept);
-  POINTER(float, stored);
-  POINTER(const float, src);
+  POINTER(const NUMBER, diff);
+  POINTER(const NUMBER, other);
+  POINTER(const NUMBER, kept);
+  POINTER(NUMBER, stored);
+  POINTER(const NUMBER, src);
   POINTER(const float, mean);
   POINTER(const float, variance);
   POINTER(float, sums);
@@ -25,12 +25,12 @@ __kernel void partial_sums(ROWS(diff), ROWS(other), ROWS(kept), ROWS(stored), RO
   const long end = min(rows, (part + 1) * part_rows);
   float sum = 0.0f, product = 0.0f;
   for (long r = part * part_rows; r < end; ++r) {
-    float g = diff[r * diff_stride + c];
-    if (other_base != 0) g += other[r * other_stride + c];
-    if (kept_base != 0) g = differentiated(kind, slope, g, kept[r * kept_stride + c]);
-    if (stored_base != 0) stored[r * stored_stride + c] = g;
+    float g = READ(diff, r * diff_stride + c);
+    if (other_base != 0) g += READ(other, r * other_stride + c);
+    if (kept_base != 0) g = differentiated(kind, slope, g, READ(kept, r * kept_stride + c));
+    if (stored_base != 0) WRITE(g, stored, r * stored_stride + c);
     sum += g;
-    if (src_base != 0) product += g * ((src[r * src_stride + c] - centre) * inverse);
+    if (src_base != 0) product += g * ((READ(src, r * src_stride + c) - centre) * inverse);
   }
   sums[part * channels + c] = sum;
   if (src_base != 0) products[part * channels + c] = product;
@@ -41,14 +41,14 @@ __kernel void partial_squares(ROWS(src), BUFFER(mean), BUFFER(sums), const long 
                               const long rows, const long part_rows) {
   const long c = get_global_id(0), part = get_global_id(1);
   if (c >= channels) return;
-  POINTER(const float, src);
+  POINTER(const NUMBER, src);
   POINTER(const float, mean);
   POINTER(float, sums);
   const long end = min(rows, (part + 1) * part_rows);
   const float centre = mean[c];
   float sum = 0.0f;
   for (long r = part * part_rows; r < end; ++r) {
-    const float distance = src[r * src_stride + c] - centre;
+    const float distance = READ(src, r * src_stride + c) - centre;
     sum += distance * distance;
   }
   sums[part * channels + c] = sum;
@@ -74,12 +74,12 @@ __kernel void image_sums(ROWS(src), ROWS(other), ROWS(dst), const long channels,
                          const long pixels) {
   const long c = get_global_id(0), n = get_global_id(1);
   if (c >= channels || n >= samples) return;
-  POINTER(const float, src);
-  POINTER(const float, other);
-  POINTER(float, dst);
+  POINTER(const NUMBER, src);
+  POINTER(const NUMBER, other);
+  POINTER(NUMBER, dst);
   float sum = 0.0f;
   for (long p = n * pixels; p < (n + 1) * pixels; ++p) {
-    sum += src[p * src_stride + c] * other[p * other_stride + c];
+    sum += READ(src, p * src_stride + c) * READ(other, p * other_stride + c);
   }
-  dst[n * dst_stride + c] = sum;
+  WRITE(sum, dst, n * dst_stride + c);
 }
