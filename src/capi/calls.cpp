@@ -24,6 +24,7 @@
 #include "onnx/network.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/make_document.h"
+#include "report/pictures.h"
 #include "report/plot/draw.h"
 
 struct rl_network {
@@ -322,6 +323,10 @@ int rl_report(const char* request, const rl_listener* listener, char** result) {
 
 int rl_exhibits(const char* request, char** result) {
   return giving_text(result, [&] { return exhibits(request); });
+}
+
+int rl_picture(const char* svg, const char* path) {
+  return guarded([&] { report::save_picture(given(svg, "svg"), given(path, "path")); });
 }
 
 int rl_network_open(const char* name, const void* bytes, size_t size, rl_network** network) {
