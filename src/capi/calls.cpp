@@ -5,6 +5,7 @@
 #include "analysis/compare/stored.h"
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "capi/guard.h"
 #include "capi/request.h"
 #include "devices/device.h"
@@ -69,7 +70,10 @@ class StudyTold final : public study::StudyObserver {
   }
   void ended(const StudyItemRecord& item) override {
     listener_.progress(++done_, items_, item.key.c_str());
-    if (!item.reason.empty()) listener_.note(item.key + ": " + item.reason);
+    std::string line = fmt::format("{}: {}", item.key, name_of(item.status));
+    if (item.seconds) line += ", " + duration_text(*item.seconds);
+    if (!item.reason.empty()) line += ": " + item.reason;
+    listener_.note(line);
   }
   [[nodiscard]] bool go_on() override { return listener_.go_on(); }
 
