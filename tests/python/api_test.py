@@ -271,7 +271,7 @@ class Calls(unittest.TestCase):
             self.assertEqual({item["key"]: item["status"] for item in found.rows},
                              {"speed/mlp/batch=8": "done", "speed/mlp/batch=16": "done"})
             self.assertRegex(told.getvalue(), r"speed/mlp/batch=8: done, [0-9.]+ m?s")
-            self.assertEqual(set(zip(store.runs()["backend"], store.runs()["batch"].tolist())), {("native", 8), ("native", 16)})
+            self.assertEqual(sorted(store.runs()["batch"].tolist()), [8, 16])
             self.assertFalse(found["interrupted"])
             self.assertIn("<th>status</th>", found._repr_html_())
 

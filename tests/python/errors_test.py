@@ -233,6 +233,7 @@ class Interruptions(unittest.TestCase):
     def test_ctrl_c_ends_a_training_with_what_it_reached(self):
         script = """
 import os, signal, numpy as np, ridgeline as rl
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a shell ignore it
 x, y = np.zeros((64, 1, 28, 28), np.uint8), np.arange(64) % 10
 def told(epoch):
     if epoch["epoch"] == 2:
