@@ -2,7 +2,7 @@
 """add_licences.py WHEEL: puts the licence texts of what a wheel carries into its ridgeline/licences.
 
 Libraries that auditwheel copied into ridgeline.libs are looked up in Debian's packages. What is linked in, or comes as
-headers, is listed here. Ends with an error where a text is missing."""
+headers, and the font of the drawings are listed here. Ends with an error where one of them is missing."""
 
 import base64
 import csv
@@ -15,6 +15,8 @@ import sys
 import zipfile
 
 LINKED_IN = ["libarchive-dev", "libfmt-dev", "libtomlplusplus-dev", "nlohmann-json3-dev", "libcli11-dev", "libonnx-dev"]
+FONTS = ["ridgeline/fonts/DejaVuSans.ttf", "ridgeline/fonts/DejaVuSans-Bold.ttf"]
+FONT_PACKAGE = "fonts-dejavu-core"
 FOLDER = "ridgeline/licences/"
 
 
@@ -32,7 +34,7 @@ def package_of(library):
 def texts_for(libraries, has_cuda):
     """File names and texts."""
     texts, documents = {}, pathlib.Path("/usr/share/doc")
-    for package in [*LINKED_IN, *map(package_of, libraries)]:
+    for package in [*LINKED_IN, FONT_PACKAGE, *map(package_of, libraries)]:
         path = documents / package / "copyright"
         if not path.exists():
             sys.exit(f"{path} is missing")
@@ -57,6 +59,9 @@ def main():
         contents = {item: old.read(item) for item in old.infolist()}
     names = [item.filename for item in contents]
     libraries = [name.split("/")[1] for name in names if name.startswith("ridgeline.libs/") and not name.endswith("/")]
+    missing = [name for name in FONTS if name not in names]
+    if missing:
+        sys.exit(f"the wheel lacks {', '.join(missing)}; the package {FONT_PACKAGE} has them")
     library = next(data for item, data in contents.items() if item.filename == "ridgeline/libridgeline.so")
     texts = texts_for(libraries, b"cudaLaunchKernel" in library)
     record = next(item for item in contents if item.filename.endswith(".dist-info/RECORD"))

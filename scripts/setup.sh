@@ -11,6 +11,7 @@ build_packages=(
 test_packages=(
   libgtest-dev libbenchmark-dev clang-format
   python3 python3-torch python3-torchvision python3-onnx python3-numpy libopenblas0-pthread
+  python3-pandas python3-nbclient python3-ipykernel python3-tqdm
   tar xz-utils chromium chromium-driver python3-selenium
   ocl-icd-libopencl1 pocl-opencl-icd oclgrind
   libopenmpi-dev openmpi-bin

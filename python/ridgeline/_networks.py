@@ -140,7 +140,7 @@ def from_torch(module: Any, example: Any, name: Optional[str] = None) -> Network
     """The network of a PyTorch module, exported to ONNX in memory with its weights.
 
     ``example`` is a batch of images of at least two, (N, C, H, W). A copy of the module is exported. Weights keep
-    PyTorch's names.
+    PyTorch's names. From 2.0 on PyTorch's exporter needs the package ``onnx``.
     """
     import torch
 

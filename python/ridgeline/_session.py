@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping, Optional, Tuple,
 
 import numpy as np
 
-from ._arrays import checked, checked_labels, to_numpy
+from ._arrays import checked, checked_labels, fits, place, to_numpy
 from ._library import Error, call, check, lib, request_text
 
 if TYPE_CHECKING:
     from ._networks import Network
+
+_INT32 = np.dtype(np.int32)
 
 
 def epoch_order(count: int, seed: int = 0, epoch: int = 0) -> np.ndarray:
@@ -91,13 +93,12 @@ class Session:
     def step(self, images: Any, labels: Any, lr: Optional[float] = None) -> float:
         """One training step with a batch; gives its mean loss. ``lr`` replaces the session's learning rate."""
         owner = self._open()
-        x = checked(images, "images", self._dtype, self._full)
-        y = checked_labels(labels, "labels", self.batch)
+        x = images if fits(images, self._dtype, self._full) else checked(images, "images", self._dtype, self._full)
+        y = labels if fits(labels, _INT32, self._full[:1]) else checked_labels(labels, "labels", self.batch)
         if lr is not None and not lr >= 0:
             raise Error(f"learning rate {lr}: must be a finite number, not below 0")
         loss = ctypes.c_double()
-        check(lib.rl_session_step(owner.value, x.__array_interface__["data"][0], x.nbytes,
-                                  y.__array_interface__["data"][0], self.batch, -1.0 if lr is None else lr,
+        check(lib.rl_session_step(owner.value, place(x), x.nbytes, place(y), self.batch, -1.0 if lr is None else lr,
                                   ctypes.byref(loss)))
         return loss.value
 

@@ -28,8 +28,9 @@ def to_frame(columns: Mapping[str, Any], kind: Optional[str] = None) -> Any:
             break
         try:
             frames = importlib.import_module(name)
-            # What is not known is null in polars; pandas has NaN for it.
-            return frames.DataFrame(dict(columns), **({"nan_to_null": True} if name == "polars" else {}))
+            # What is not known is null in polars; pandas has NaN for it. Columns may begin with whole numbers.
+            options = {"nan_to_null": True, "strict": False} if name == "polars" else {}
+            return frames.DataFrame(dict(columns), **options)
         except ImportError:
             if kind is not None:
                 raise Error(f"{kind} is not installed") from None

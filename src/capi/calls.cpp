@@ -5,6 +5,7 @@
 #include "analysis/compare/stored.h"
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "capi/guard.h"
 #include "capi/request.h"
 #include "devices/device.h"
@@ -24,6 +25,7 @@
 #include "onnx/network.h"
 #include "report/exhibits/figure_kinds.h"
 #include "report/make_document.h"
+#include "report/pictures.h"
 #include "report/plot/draw.h"
 
 struct rl_network {
@@ -68,7 +70,10 @@ class StudyTold final : public study::StudyObserver {
   }
   void ended(const StudyItemRecord& item) override {
     listener_.progress(++done_, items_, item.key.c_str());
-    if (!item.reason.empty()) listener_.note(item.key + ": " + item.reason);
+    std::string line = fmt::format("{}: {}", item.key, name_of(item.status));
+    if (item.seconds) line += ", " + duration_text(*item.seconds);
+    if (!item.reason.empty()) line += ": " + item.reason;
+    listener_.note(line);
   }
   [[nodiscard]] bool go_on() override { return listener_.go_on(); }
 
@@ -322,6 +327,10 @@ int rl_report(const char* request, const rl_listener* listener, char** result) {
 
 int rl_exhibits(const char* request, char** result) {
   return giving_text(result, [&] { return exhibits(request); });
+}
+
+int rl_picture(const char* svg, const char* path) {
+  return guarded([&] { report::save_picture(given(svg, "svg"), given(path, "path")); });
 }
 
 int rl_network_open(const char* name, const void* bytes, size_t size, rl_network** network) {

@@ -69,6 +69,8 @@ RL_API int rl_study(const char* request, const rl_listener* listener, char** res
 RL_API int rl_report(const char* request, const rl_listener* listener, char** result);
 /* Tables and figures (as SVG) of a store. */
 RL_API int rl_exhibits(const char* request, char** result);
+/* Writes a drawing as the end of the path says: .svg, or by rsvg-convert .png and .pdf. */
+RL_API int rl_picture(const char* svg, const char* path);
 
 /* A network whose ONNX file is in memory. While it is open, rl_network_model() is the name of a
  * model in requests. */

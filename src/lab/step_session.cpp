@@ -29,6 +29,15 @@ StepSpec spec_of(const SessionRequest& request) {
   return spec;
 }
 
+// After an error: what the device says then would only hide it.
+void wait_quietly(Device& device) noexcept {
+  try {
+    device.synchronize();
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
 }  // namespace
 
 StepSession::StepSession(const SessionRequest& request) {
@@ -88,20 +97,32 @@ double StepSession::step(std::span<const std::byte> images, std::span<const std:
   if (rate && !(*rate >= 0.0 && std::isfinite(*rate))) {
     bad_input("learning rate {}: must be a finite number, not below 0", *rate);
   }
-  Session& session = runner_->session();
-  session.write(kImages, images);
-  session.write(kLabels, std::as_bytes(labels));
-  if (lent_) session.weights_changed();
   runner_->clear_totals();
-  session.step_state() = {.learning_rate = rate.value_or(learning_rate_),
-                          .optimizer_step = steps_ + 1,
-                          .seed = seed_,
-                          .random_step = steps_,
-                          .valid_rows = spec_.batch};
-  session.run(train_);
+  const MetricTotals totals = run(train_, images, labels,
+                                  {.learning_rate = rate.value_or(learning_rate_),
+                                   .optimizer_step = steps_ + 1,
+                                   .seed = seed_,
+                                   .random_step = steps_,
+                                   .valid_rows = spec_.batch});
   ++steps_;
-  const MetricTotals totals = runner_->totals();
   return totals.loss / totals.rows;
+}
+
+// The device reads the caller's memory until it has been waited for, also where the run fails.
+MetricTotals StepSession::run(Session::PlanId plan, std::span<const std::byte> images,
+                              std::span<const std::int32_t> labels, const StepState& state) {
+  Session& session = runner_->session();
+  try {
+    session.lend(kImages, images);
+    if (!labels.empty()) session.lend(kLabels, std::as_bytes(labels));
+    if (lent_) session.weights_changed();
+    session.step_state() = state;
+    session.run(plan);
+    return runner_->totals();
+  } catch (const std::exception&) {
+    wait_quietly(*device_);
+    throw;
+  }
 }
 
 std::vector<double> StepSession::logits(std::span<const std::byte> images) {
@@ -109,12 +130,9 @@ std::vector<double> StepSession::logits(std::span<const std::byte> images) {
   if (rows < 1 || rows > spec_.batch) {
     bad_input("{} images: between 1 and {} are possible at once", rows, spec_.batch);
   }
-  Session& session = runner_->session();
-  session.write(kImages, images);
-  if (lent_) session.weights_changed();
-  session.step_state() = {.seed = seed_, .valid_rows = rows};
-  session.run(evaluation_);
-  std::vector<double> all = session.read_value(evaluation_, runner_->logits(evaluation_));
+  (void)run(evaluation_, images, {}, {.seed = seed_, .valid_rows = rows});
+  std::vector<double> all =
+      runner_->session().read_value(evaluation_, runner_->logits(evaluation_));
   all.resize(static_cast<std::size_t>(rows * spec_.model.classes));
   return all;
 }

@@ -57,6 +57,9 @@ class StepSession {
   [[nodiscard]] const Plan& plan() const { return runner_->session().plan(train_); }
 
  private:
+  // Runs a plan on the caller's images and labels; gives the totals.
+  MetricTotals run(Session::PlanId plan, std::span<const std::byte> images,
+                   std::span<const std::int32_t> labels, const StepState& state);
   [[nodiscard]] std::string checked_name(const std::string& name) const;
   [[nodiscard]] std::string checked_name(const std::string& name, std::size_t bytes) const;
   [[nodiscard]] std::int64_t rows_of(std::span<const std::byte> images) const;

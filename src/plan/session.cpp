@@ -240,20 +240,28 @@ void Session::bind(Bound& bound) const {
   bound.steps = bound_steps(bound.plan, bound.plan.steps);
 }
 
-void Session::write(const std::string& name, std::span<const std::byte> bytes) {
+std::byte* Session::place_for(const std::string& name, std::size_t bytes) {
   const auto found = state_.find(name);
   ensure(found != state_.end(), "the session has no state named {}", name);
   const StateEntry& entry = found->second;
-  const auto size = static_cast<std::int64_t>(bytes.size());
+  const auto size = static_cast<std::int64_t>(bytes);
   ensure(size == entry.bytes || (entry.role == Role::input && size < entry.bytes),
          "{} takes {} bytes, not {}", name, entry.bytes, size);
-  std::byte* place = state_memory_.data() + entry.offset;
   if (entry.role == Role::parameter || entry.role == Role::statistics) set_up_ = kNoPlan;
-  if (entry.role == Role::input) {
+  return state_memory_.data() + entry.offset;
+}
+
+void Session::write(const std::string& name, std::span<const std::byte> bytes) {
+  std::byte* place = place_for(name, bytes.size());
+  if (state_.at(name).role == Role::input) {
     device_.stage(place, bytes.data(), bytes.size());
   } else {
     device_.upload(place, bytes.data(), bytes.size());
   }
+}
+
+void Session::lend(const std::string& name, std::span<const std::byte> bytes) {
+  device_.upload(place_for(name, bytes.size()), bytes.data(), bytes.size());
 }
 
 void Session::read(const std::string& name, std::span<std::byte> bytes) const {

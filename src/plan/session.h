@@ -59,6 +59,9 @@ class Session {
 
   // State by name, plain layout. Sizes must fit; an input may be shorter than its room.
   void write(const std::string& name, std::span<const std::byte> bytes);
+  // The same for an input whose bytes stay as they are until the device has been waited for: on
+  // their way they are copied once less.
+  void lend(const std::string& name, std::span<const std::byte> bytes);
   void read(const std::string& name, std::span<std::byte> bytes) const;  // waits for the device
   void clear(const std::string& name);
   // Where state lies in the device's memory. Who writes there says so by weights_changed().
@@ -127,6 +130,8 @@ class Session {
     std::unique_ptr<Recording> recording;  // where the device can replay a whole step
   };
 
+  // Where state lies that so many bytes are written to.
+  [[nodiscard]] std::byte* place_for(const std::string& name, std::size_t bytes);
   void place_state();
   void bind(Bound& bound) const;
   [[nodiscard]] std::vector<BoundStep> bound_steps(const Plan& plan,

@@ -1,8 +1,10 @@
 #include "report/pictures.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <future>
 #include <mutex>
@@ -10,8 +12,10 @@
 #include <sstream>
 #include <thread>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/text_file.h"
+#include "peers/handover.h"
 #include "peers/line_process.h"
 #include "report/plot/draw.h"
 
@@ -24,10 +28,38 @@ namespace fs = std::filesystem;
 constexpr double kSeconds = 60.0;
 constexpr std::size_t kMostConverters = 4;
 
-// Each line names a picture, a format and a scale. PNG is sharp in print, and still quick.
+struct Conversion {
+  std::string_view ending, format, zoom;
+};
+// PNG is sharp in print, and still quick.
+constexpr Conversion kPng{".png", "png", "1.5"}, kPdf{".pdf", "pdf", "1"};
+
+constexpr const char* kNotFound =
+    "rsvg-convert was not found; on Debian the package librsvg2-bin has it";
+
+// Each line names a picture, a format and a scale.
 constexpr const char* kScript =
-    "cd \"$0\" && while read -r id format zoom; do "
+    "cd \"$0\" && if [ -n \"$1\" ]; then export XDG_DATA_HOME=\"$1\"; fi; "
+    "while read -r id format zoom; do "
     "rsvg-convert -f $format -z $zoom -o $id.$format $id.svg && echo done || exit; done";
+
+// A wheel has the font of the drawings in the folder `fonts` beside the library, because a system
+// may have none. Fontconfig looks for such a folder in $XDG_DATA_HOME.
+std::string fonts_home() {
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&draw_pictures), &own) == 0) return {};
+  const fs::path folder = fs::path(own.dli_fname).parent_path();
+  const bool found = folder.is_absolute() && fs::exists(folder / "fonts" / "DejaVuSans.ttf");
+  return found ? folder.string() : std::string();
+}
+
+std::vector<std::string> converter_in(const fs::path& folder) {
+  return {"/bin/sh", "-c", kScript, folder.string(), fonts_home()};
+}
+
+void ask_for(LineProcess& converter, std::string_view id, const Conversion& conversion) {
+  (void)converter.ask(fmt::format("{} {} {}", id, conversion.format, conversion.zoom), kSeconds);
+}
 
 bool is_installed() {
   const char* path = std::getenv("PATH");
@@ -55,12 +87,11 @@ class Studio {
          const PictureFormats& formats, const std::function<bool(std::size_t)>& progress)
       : figures_(figures), colours_(figures), folder_(folder), progress_(progress) {
     keep_svg_ = formats.svg;
-    if (formats.png) conversions_.push_back({"png", "1.5"});
-    if (formats.pdf) conversions_.push_back({"pdf", "1"});
+    if (formats.png) conversions_.push_back(kPng);
+    if (formats.pdf) conversions_.push_back(kPdf);
     if (conversions_.empty() || is_installed()) return;
     conversions_.clear();
-    problems_.push_back(
-        {"", "rsvg-convert was not found; on Debian the package librsvg2-bin has it"});
+    problems_.push_back({"", kNotFound});
   }
 
   std::vector<PictureProblem> draw() {
@@ -77,10 +108,6 @@ class Studio {
   }
 
  private:
-  struct Conversion {
-    std::string format, zoom;
-  };
-
   void work() {
     std::optional<LineProcess> converter;
     while (const Figure* figure = next()) {
@@ -100,13 +127,10 @@ class Studio {
 
   void convert(const Figure& figure, const Conversion& conversion,
                std::optional<LineProcess>& converter) {
-    const fs::path path = folder_ / (figure.id + '.' + conversion.format);
+    const fs::path path = folder_ / fmt::format("{}{}", figure.id, conversion.ending);
     try {
-      if (!converter) {
-        converter.emplace(std::vector<std::string>{"/bin/sh", "-c", kScript, folder_.string()});
-      }
-      const auto& [format, zoom] = conversion;
-      (void)converter->ask(fmt::format("{} {} {}", figure.id, format, zoom), kSeconds);
+      if (!converter) converter.emplace(converter_in(folder_));
+      ask_for(*converter, figure.id, conversion);
     } catch (const Error& error) {
       // After an error it has ended: the next picture has a new one.
       converter.reset();
@@ -137,6 +161,22 @@ std::vector<PictureProblem> draw_pictures(std::span<const Figure* const> figures
                                           const std::function<bool(std::size_t)>& progress) {
   if (figures.empty()) return {};
   return Studio(figures, folder, formats, progress).draw();
+}
+
+void save_picture(const std::string& svg, const fs::path& path) {
+  const std::string ending = path.extension().string();
+  if (ending == ".svg") return write_durably(path, svg);
+  if (ending != kPng.ending && ending != kPdf.ending) {
+    bad_input("{}: the name of a picture ends with .svg, .png or .pdf", path.string());
+  }
+  if (!is_installed()) fail("{}: {}. SVG files need nothing", path.string(), kNotFound);
+  const TemporaryFolder folder("pictures");
+  const fs::path made = folder.path() / ("picture" + ending);
+  write_text(folder.path() / "picture.svg", svg);
+  LineProcess converter(converter_in(folder.path()));
+  ask_for(converter, "picture", ending == kPng.ending ? kPng : kPdf);
+  check_whole(made);
+  write_durably(path, read_text(made));
 }
 
 }  // namespace ridgeline::report

@@ -29,4 +29,8 @@ struct PictureProblem {
     std::span<const Figure* const> figures, const std::filesystem::path& folder,
     const PictureFormats& formats, const std::function<bool(std::size_t done)>& progress);
 
+// Writes a drawing as the end of the file's name says: .svg, .png, .pdf. Throws bad_input for
+// another, and a failure where rsvg-convert is missing or fails.
+void save_picture(const std::string& svg, const std::filesystem::path& path);
+
 }  // namespace ridgeline::report

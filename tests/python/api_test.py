@@ -1,7 +1,11 @@
 """The Python package does what the program does: steps bit for bit, documents, stores, PyTorch's networks."""
 
+import contextlib
+import io
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -141,6 +145,21 @@ class Steps(unittest.TestCase):
         print(f"a step of one sample through a hidden layer of 1 takes {each * 1e6:.1f} us, Python and work together")
 
 
+TINY_STUDY = """
+name = "tiny"
+title = "Two batches"
+question = "What does a larger batch gain?"
+[[part]]
+id = "speed"
+title = "mlp"
+command = "bench"
+models = ["mlp"]
+backends = ["native"]
+batches = [8, 16]
+max_seconds = {small = 0.2, full = 0.2}
+"""
+
+
 class Calls(unittest.TestCase):
     def test_describe_is_that_of_the_command(self):
         ours = rl.model("resnet18", image=64, classes=10).describe(batch=4, memory=1 << 33)
@@ -187,6 +206,8 @@ class Calls(unittest.TestCase):
                 except ImportError:
                     continue
                 tried += 1
+                mixed = rl._store.to_frame({"a": [1, 2.5, None]}, kind)
+                self.assertEqual(list(mixed["a"])[:2], [1.0, 2.5])
                 for table in ("runs", "samples", "epochs", "findings"):
                     columns = getattr(rl.Store(path, "dict"), table)()
                     frame = getattr(rl.Store(path, kind), table)()
@@ -236,7 +257,23 @@ class Calls(unittest.TestCase):
             self.assertEqual(session.device, rl.device())
 
     def test_study_is_planned(self):
-        self.assertTrue(rl.study("quick", dry_run=True)["items"])
+        planned = rl.study("quick", dry_run=True)
+        self.assertTrue(planned.rows)
+        self.assertNotIn("done", [item["status"] for item in planned.rows])
+
+    def test_study_is_carried_out(self):
+        with temporary() as folder:
+            file, store = pathlib.Path(folder) / "tiny.toml", rl.Store(pathlib.Path(folder) / "x.db", frames="dict")
+            file.write_text(TINY_STUDY)
+            told = io.StringIO()
+            with contextlib.redirect_stderr(told):
+                found = rl.study(file, store, threads=1)
+            self.assertEqual({item["key"]: item["status"] for item in found.rows},
+                             {"speed/mlp/batch=8": "done", "speed/mlp/batch=16": "done"})
+            self.assertRegex(told.getvalue(), r"speed/mlp/batch=8: done, [0-9.]+ m?s")
+            self.assertEqual(sorted(store.runs()["batch"].tolist()), [8, 16])
+            self.assertFalse(found["interrupted"])
+            self.assertIn("<th>status</th>", found._repr_html_())
 
     def test_version_is_the_programs(self):
         self.assertEqual(command("--version").strip(), f"ridgeline {rl.version()}")
@@ -244,6 +281,54 @@ class Calls(unittest.TestCase):
     def test_the_module_runs_the_program(self):
         told = subprocess.run([sys.executable, "-m", "ridgeline", "version"], capture_output=True, text=True, check=True)
         self.assertEqual(told.stdout.strip(), f"ridgeline {rl.version()}")
+
+
+FONTS = pathlib.Path("/usr/share/fonts/truetype/dejavu")
+# A system that has no fonts of its own.
+NO_FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig><dir prefix="xdg">fonts</dir><cachedir>{}/cache</cachedir></fontconfig>"""
+
+
+class Pictures(unittest.TestCase):
+    def test_endings(self):
+        figure = rl.model("mlp").figure()
+        with temporary() as folder:
+            folder = pathlib.Path(folder)
+            figure.save(folder / "x.svg")
+            self.assertEqual((folder / "x.svg").read_text(), figure.svg)
+            with self.assertRaisesRegex(rl.Error, r"x.gif: the name of a picture ends with .svg, .png or .pdf"):
+                figure.save(folder / "x.gif")
+            self.assertEqual([path.name for path in folder.iterdir()], ["x.svg"])
+
+    def saved(self, folder, name, **environment):
+        """The PNG picture that another process saves."""
+        script = f"import ridgeline as rl; rl.model('mlp').figure().save({str(folder / name)!r})"
+        told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False,
+                              env={**os.environ, **{key: str(value) for key, value in environment.items()}})
+        return (folder / name).read_bytes() if told.returncode == 0 else told.stderr
+
+    def test_what_is_missing_is_said(self):
+        with temporary() as folder:
+            told = self.saved(pathlib.Path(folder), "x.png", PATH=folder)
+            self.assertIn("x.png: rsvg-convert was not found; on Debian the package librsvg2-bin has it", told)
+            self.assertEqual(os.listdir(folder), [])
+
+    @unittest.skipUnless(shutil.which("rsvg-convert") and (FONTS / "DejaVuSans.ttf").exists(), "nothing to draw with")
+    def test_a_font_beside_the_library_serves_systems_without(self):
+        with temporary() as folder:
+            folder = pathlib.Path(folder)
+            library = folder / "libridgeline.so"
+            library.symlink_to(os.environ["RIDGELINE_LIBRARY"])
+            (folder / "fonts.conf").write_text(NO_FONTS.format(folder))
+            bare = {"RIDGELINE_LIBRARY": library, "FONTCONFIG_FILE": folder / "fonts.conf",
+                    "XDG_DATA_HOME": folder / "none", "XDG_DATA_DIRS": folder / "none"}
+            boxes = self.saved(folder, "boxes.png", **bare)
+            (folder / "fonts").symlink_to(FONTS)
+            usual = self.saved(folder, "usual.png")
+            self.assertEqual(usual[1:4], b"PNG")
+            self.assertFalse(boxes == usual, "there are other fonts")
+            self.assertTrue(self.saved(folder, "bare.png", **bare) == usual, "the pictures differ")
+            self.assertEqual(self.saved(folder, "x.pdf", **bare)[:4], b"%PDF")
 
 
 @unittest.skipIf(torch is None, "PyTorch is not installed")

@@ -66,7 +66,6 @@ class Arrays(unittest.TestCase):
         # After all of them it still works.
         self.assertGreater(self.session.step(x, y), 0)
 
-    @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_tensors_of_other_devices(self):
         class Elsewhere:
             device = "cuda:0"
@@ -78,7 +77,11 @@ class Arrays(unittest.TestCase):
                 return (2, 0)
 
         self.refuses("images: lies on cuda:0; copy it to the CPU first", Elsewhere(), self.labels)
+
+    @unittest.skipIf(torch is None, "PyTorch is not installed")
+    def test_tensors(self):
         self.refuses("images: has type float32", torch.zeros(4, 1, 28, 28), self.labels)
+        self.refuses("one after another", torch.zeros(4, 1, 28, 28, dtype=torch.uint8).transpose(2, 3), self.labels)
 
     def test_wrong_weights(self):
         with self.assertRaisesRegex(rl.Error, "no weights 'fc9.weight'; it has fc1.weight"):
@@ -230,6 +233,7 @@ class Interruptions(unittest.TestCase):
     def test_ctrl_c_ends_a_training_with_what_it_reached(self):
         script = """
 import os, signal, numpy as np, ridgeline as rl
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a shell ignore it
 x, y = np.zeros((64, 1, 28, 28), np.uint8), np.arange(64) % 10
 def told(epoch):
     if epoch["epoch"] == 2:
