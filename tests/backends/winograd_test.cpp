@@ -147,8 +147,8 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 // Errors against sums in double, and so the points that polynomials are evaluated at and the short
-// chains of products: with 0, 1, -1, 2 and -2 they would be more than twice as large, with chains as
-// long as the depth 1.85 times those of plain sums.
+// chains of products: with 0, 1, -1, 2 and -2 they would be more than twice as large, with chains
+// as long as the depth 1.85 times those of plain sums.
 TEST(WinogradErrors, StayNearThoseOfPlainSums) {
   constexpr std::int64_t kChannels = 64, kSize = 8;
   Conv2dAttributes attributes;
