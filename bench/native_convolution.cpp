@@ -1,6 +1,7 @@
 // Where the speed of the native convolutions comes from. `steps/...` is one convolution computed by
 // kernels from naive to fast; `peak/...` what the machine could do; `forward/...`,
-// `backward_data/...`, `backward_weights/...` are the native kernels on layers of known networks.
+// `backward_data/...`, `backward_weights/...` are the native kernels on layers of known networks,
+// `winograd/...` the same by Winograd's algorithm where it could compute them.
 // docs/kernels/native-convolution.md tells the story.
 
 #include <benchmark/benchmark.h>
@@ -19,6 +20,7 @@
 #include "backends/native/conv_dense.h"
 #include "backends/native/conv_depthwise.h"
 #include "backends/native/conv_weights.h"
+#include "backends/native/conv_winograd.h"
 #include "base/parallel.h"
 #include "base/philox.h"
 #include "ops/op.h"
@@ -43,6 +45,7 @@ constexpr Layer kLayers[] = {
     {"resnet_256_64_1x1_56_b16", 16, 256, 56, 64, 1, 1, 0},
     {"resnet_128_128_3x3_s2_56_b16", 16, 128, 56, 128, 3, 2, 1},
     {"resnet_256_512_1x1_s2_56_b16", 16, 256, 56, 512, 1, 2, 0},
+    {"resnet_128_128_3x3_28_b16", 16, 128, 28, 128, 3, 1, 1},
     {"resnet_256_256_3x3_14_b16", 16, 256, 14, 256, 3, 1, 1},
     {"resnet_512_512_3x3_7_b16", 16, 512, 7, 512, 3, 1, 1},
     {"resnet_512_512_3x3_2_b32", 32, 512, 2, 512, 3, 1, 1},
@@ -127,9 +130,17 @@ void measure(benchmark::State& state, double flops, const Body& body) {
 using Workspace = hwy::AlignedFreeUniquePtr<std::byte[]>;
 Workspace workspace_of(std::size_t bytes) { return hwy::AllocateAligned<std::byte>(bytes + 64); }
 
-void gather(benchmark::State& state, const Problem& problem, Geometry geometry, const Tensor& src,
-            const Tensor& weights, const Tensor& dst, const native::Epilogue& epilogue) {
-  if (is_depthwise(geometry)) {
+enum class Algorithm { direct, winograd };
+
+void gather(benchmark::State& state, Algorithm algorithm, const Problem& problem, Geometry geometry,
+            const Tensor& src, const Tensor& weights, const Tensor& dst,
+            const native::Epilogue& epilogue) {
+  if (algorithm == Algorithm::winograd) {
+    const WinogradPlan plan = make_winograd_plan(std::move(geometry), thread_count());
+    const Workspace workspace = workspace_of(plan.workspace_bytes);
+    measure(state, problem.flops(),
+            [&] { run_winograd(plan, src, weights.as<float>(), dst, epilogue, workspace.get()); });
+  } else if (is_depthwise(geometry)) {
     const DepthwisePlan plan = make_depthwise_plan(std::move(geometry), thread_count());
     const Workspace workspace = workspace_of(plan.workspace_bytes);
     measure(state, problem.flops(),
@@ -143,28 +154,36 @@ void gather(benchmark::State& state, const Problem& problem, Geometry geometry, 
 }
 
 // With bias and ReLU, as the networks have it.
-void forward(benchmark::State& state, const Layer& layer) {
+void forward(benchmark::State& state, Algorithm algorithm, const Layer& layer) {
   const Problem p(layer);
   const Data src(p.src_shape, Layout::nhwc(), 1), weights(p.weights_shape, Layout::plain(), 2);
   const Data bias({layer.dst_channels}, Layout::plain(), 3), dst(p.dst_shape, Layout::nhwc(), 4);
-  gather(state, p, forward_geometry(p.attributes, p.src_shape, p.dst_shape), src.tensor(),
-         weights.tensor(), dst.tensor(), {.bias = bias.floats(), .activate = true});
+  gather(state, algorithm, p, forward_geometry(p.attributes, p.src_shape, p.dst_shape),
+         src.tensor(), weights.tensor(), dst.tensor(), {.bias = bias.floats(), .activate = true});
 }
 
-void backward_data(benchmark::State& state, const Layer& layer) {
+void backward_data(benchmark::State& state, Algorithm algorithm, const Layer& layer) {
   const Problem p(layer);
   const Data diff_dst(p.dst_shape, Layout::nhwc(), 1), weights(p.weights_shape, Layout::plain(), 2);
   const Data diff_src(p.src_shape, Layout::nhwc(), 3);
-  gather(state, p, backward_data_geometry(p.attributes, p.dst_shape, p.src_shape),
+  gather(state, algorithm, p, backward_data_geometry(p.attributes, p.dst_shape, p.src_shape),
          diff_dst.tensor(), weights.tensor(), diff_src.tensor(), {});
 }
 
-void backward_weights(benchmark::State& state, const Layer& layer) {
+void backward_weights(benchmark::State& state, Algorithm algorithm, const Layer& layer) {
   const Problem p(layer);
   const Data src(p.src_shape, Layout::nhwc(), 1), diff_dst(p.dst_shape, Layout::nhwc(), 2);
   const Data diff_weights(p.weights_shape, Layout::plain(), 3);
   Geometry geometry = forward_geometry(p.attributes, p.src_shape, p.dst_shape);
-  if (is_depthwise(geometry)) {
+  if (algorithm == Algorithm::winograd) {
+    const WinogradWeightsPlan plan =
+        make_winograd_weights_plan(std::move(geometry), thread_count());
+    const Workspace workspace = workspace_of(plan.workspace_bytes);
+    measure(state, p.flops(), [&] {
+      run_winograd_weights(plan, src.tensor(), diff_dst.tensor(), diff_weights.floats(),
+                           workspace.get());
+    });
+  } else if (is_depthwise(geometry)) {
     const DepthwiseWeightsPlan plan =
         make_depthwise_weights_plan(std::move(geometry), thread_count());
     const Workspace workspace = workspace_of(plan.workspace_bytes);
@@ -296,6 +315,11 @@ void step(benchmark::State& state, void (*kernel)(const float*, const float*, fl
   measure(state, p.flops(), [&] { kernel(src.floats(), weights.floats(), dst.floats()); });
 }
 
+// What Winograd's kernels can compute, whether their rows would take it or not.
+bool fits_winograd(const Layer& layer) {
+  return layer.kernel == 3 && layer.stride == 1 && !layer.depthwise;
+}
+
 void add(const std::string& name, const std::function<void(benchmark::State&)>& body) {
   benchmark::RegisterBenchmark(name.c_str(), body)->Unit(benchmark::kMillisecond)->UseRealTime();
 }
@@ -313,7 +337,9 @@ int main(int argc, char** argv) {
   if (__builtin_cpu_supports("avx512f")) {
     add("peak/avx512", [](auto& s) { peak(s, peak_avx512, 16); });
   }
-  const auto native = [](benchmark::State& state) { forward(state, kStepLayer); };
+  const auto native = [](benchmark::State& state) {
+    forward(state, Algorithm::direct, kStepLayer);
+  };
   add("steps/1_reference", step1_reference);
   add("steps/2_channels_innermost", [](auto& s) { step(s, step2_channels_innermost); });
   add("steps/3_sums_in_registers", [](auto& s) { step(s, tiles<1, 8>); });
@@ -325,10 +351,16 @@ int main(int argc, char** argv) {
   });
   add("steps/6_native", native);
   for (const Layer& layer : kLayers) {
-    add(std::string("forward/") + layer.name, [&](auto& s) { forward(s, layer); });
-    add(std::string("backward_data/") + layer.name, [&](auto& s) { backward_data(s, layer); });
-    add(std::string("backward_weights/") + layer.name,
-        [&](auto& s) { backward_weights(s, layer); });
+    for (const Algorithm algorithm : {Algorithm::direct, Algorithm::winograd}) {
+      if (algorithm == Algorithm::winograd && !fits_winograd(layer)) continue;
+      const std::string begin = algorithm == Algorithm::winograd ? "winograd/" : "";
+      add(begin + "forward/" + layer.name,
+          [&, algorithm](auto& s) { forward(s, algorithm, layer); });
+      add(begin + "backward_data/" + layer.name,
+          [&, algorithm](auto& s) { backward_data(s, algorithm, layer); });
+      add(begin + "backward_weights/" + layer.name,
+          [&, algorithm](auto& s) { backward_weights(s, algorithm, layer); });
+    }
   }
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

@@ -3,7 +3,7 @@
 usage: bench/small_networks.py [--rounds N] [--threads N] [--out FILE]
 
 Each round times every contestant once, in random order; a row shows the median over all rounds'
-medians and the ratio to PyTorch's. PyTorch and NumPy run with /usr/bin/python3's packages.
+medians and the ratio to PyTorch's. PyTorch and NumPy are those of the interpreter that runs this.
 Needs build/ridgeline (made by ./run)."""
 
 import argparse

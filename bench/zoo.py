@@ -1,18 +1,20 @@
 """Training steps of torchvision's networks beside torchvision itself: `ridgeline bench`, all in turns.
 
 usage: bench/zoo.py [--models A,B] [--backends auto] [--modes eager,channels_last,compile] [--image 64] [--batch 32]
-                    [--seconds 20] [--results FILE] [--out FILE]
+                    [--precision fp32] [--seconds 20 | --iterations N] [--results FILE] [--out FILE]
 
 PyTorch runs torchvision's own modules in eager mode, in channels_last and compiled (--modes leaves some out: compiling
-takes minutes for each network), and the fastest counts. The interpreter is that of RIDGELINE_PYTHON (see docs/peers.md).
-Results are kept line by line in --results: a call that was interrupted goes on where it ended. Needs build/ridgeline
-(made by ./run)."""
+takes minutes for each network), and the fastest counts; in bf16 it runs in autocast. A mode that fails is named with
+its signal or as "failed". The interpreter is that of RIDGELINE_PYTHON (see docs/peers.md). Results are kept line by
+line in --results: a call that was interrupted goes on where it ended, and the table has all of the file's lines. Needs
+build/ridgeline (made by ./run)."""
 
 import argparse
 import json
 import math
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 
@@ -26,24 +28,52 @@ PEERS = {"eager": "torch-cpu+torchvision", "channels_last": "torch-cpu+channels_
 CLASSES = 200
 
 
-def measure(model, arguments):
-    """Medians in ms and their intervals by contestant, and the version of PyTorch."""
+def work_of(model, arguments):
+    """What is measured: the network, the image, the batch and the precision."""
     image = max(arguments.image, SMALLEST.get(model, 0))
     batch = arguments.batch if image == arguments.image else max(1, arguments.batch // 4)
+    return model, image, batch, arguments.precision
+
+
+def contestant_of(backend, modes):
+    if backend != "torch-cpu":
+        return backend
+    return ", ".join(m for m in sorted(modes, reverse=True) if m not in ("torchvision", "eager", "amp")) or "eager"
+
+
+def failure_of(error):
+    """The signal that ended a peer, or that it failed."""
+    signal = re.search(r"\((SIG[A-Z]+)\)", error)
+    return signal.group(1) if signal else "failed"
+
+
+def measure(work, arguments):
+    """Medians in ms and their intervals by contestant, what failed, and the version of PyTorch."""
+    model, image, batch, precision = work
+    length = ["--max-seconds", arguments.seconds]
+    if arguments.iterations:
+        length = ["--warmup", 2, "--iterations", arguments.iterations]
     contestants = arguments.backends + [PEERS[mode] for mode in arguments.modes]
     command = [ROOT / "build/ridgeline", "bench", model, "--image", image, "--classes", CLASSES, "--batch", batch,
-               "--backend", ",".join(contestants), "--max-seconds", arguments.seconds, "--no-store", "--no-split", "--json"]
+               "--precision", precision, "--backend", ",".join(contestants), *length, "--no-store", "--no-split", "--json"]
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=False)
-    if done.returncode:
+    if not done.stdout:
         raise SystemExit(f"bench of {model}: exit code {done.returncode}")
+    document = json.loads(done.stdout)
     times, version = {}, ""
-    for result in json.loads(done.stdout)["results"]:
-        name = result["backend"]
-        if name == "torch-cpu":
-            modes = [mode for mode in sorted(result["modes"], reverse=True) if mode not in ("torchvision", "eager")]
-            name, version = ", ".join(modes) or "eager", result["notes"]["peer_version"]
-        times[name] = [result[key] for key in ("median_ms", "ci_low_ms", "ci_high_ms")]
-    return {"model": model, "image": image, "batch": batch, "version": version, "times": times}
+    for result in document["results"]:
+        times[contestant_of(result["backend"], result["modes"])] = [
+            result[key] for key in ("median_ms", "ci_low_ms", "ci_high_ms")]
+        if result["backend"] == "torch-cpu":
+            version = result["notes"]["peer_version"]
+    failures = {contestant_of(each["backend"], each["modes"]): failure_of(each["error"])
+                for each in document["failed"]}
+    for each in document["left_out"]:
+        print(f"{model}: left out: {each['backend']}: {each['reason']}", file=sys.stderr)
+        backend, *modes = each["backend"].split("+")
+        failures[contestant_of(backend, modes)] = failure_of(each["reason"])
+    return {"model": model, "image": image, "batch": batch, "precision": precision, "version": version, "times": times,
+            "failures": failures}
 
 
 def processor():
@@ -53,25 +83,35 @@ def processor():
     return platform.processor()
 
 
+def cell(row, name):
+    if name in row["times"]:
+        return f"{row['times'][name][0]:.1f}"
+    return row["failures"].get(name, "n/a")
+
+
 def table(rows, arguments):
-    head = ["network", "image", "batch", *arguments.backends, *arguments.modes,
+    head = ["network", "precision", "image", "batch", *arguments.backends, *arguments.modes,
             *(f"{name} / PyTorch" for name in arguments.backends)]
+    version = next((row["version"] for row in rows if row["version"]), "no PyTorch")
     lines = ["# One training step beside PyTorch", "", "`" + " ".join(["bench/zoo.py", *sys.argv[1:]]) + "`", "",
-             f"{processor()}; {rows[0]['version']}. Medians in ms; × says how many times as fast a backend is as PyTorch's "
+             f"{processor()}; {version}. Medians in ms; × says how many times as fast a backend is as PyTorch's "
              "fastest mode.", "", "| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
     ratios = {name: [] for name in arguments.backends}
     for row in rows:
-        best = min(row["times"][name][0] for name in arguments.modes if name in row["times"])
-        cells = [row["model"], str(row["image"]), str(row["batch"])]
-        for name in [*arguments.backends, *arguments.modes]:
-            cells.append(f"{row['times'][name][0]:.1f}" if name in row["times"] else "n/a")
+        peers = [row["times"][name][0] for name in arguments.modes if name in row["times"]]
+        cells = [row["model"], row["precision"], str(row["image"]), str(row["batch"])]
+        cells += [cell(row, name) for name in [*arguments.backends, *arguments.modes]]
         for name in arguments.backends:
-            ratios[name].append(best / row["times"][name][0])
-            cells.append(f"{ratios[name][-1]:.2f}×")
+            if peers and name in row["times"]:
+                ratios[name].append(min(peers) / row["times"][name][0])
+                cells.append(f"{ratios[name][-1]:.2f}×")
+            else:
+                cells.append("n/a")
         lines.append("| " + " | ".join(cells) + " |")
     for name, values in ratios.items():
-        mean = math.exp(sum(map(math.log, values)) / len(values))
-        lines += ["", f"{name}: geometric mean {mean:.2f}×, lowest {min(values):.2f}×, {len(values)} networks."]
+        if values:
+            mean = math.exp(sum(map(math.log, values)) / len(values))
+            lines += ["", f"{name}: geometric mean {mean:.2f}×, lowest {min(values):.2f}×, {len(values)} rows."]
     return "\n".join(lines) + "\n"
 
 
@@ -82,21 +122,24 @@ def main():
     parser.add_argument("--modes", type=lambda text: text.split(","), default=list(PEERS))
     parser.add_argument("--image", type=int, default=64)
     parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--precision", default="fp32")
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--iterations", type=int, help="as many for each, after two for warming up")
     parser.add_argument("--results", type=pathlib.Path)
     parser.add_argument("--out", type=pathlib.Path)
     arguments = parser.parse_args()
     rows = {}
     if arguments.results and arguments.results.exists():
-        rows = {row["model"]: row for row in map(json.loads, arguments.results.read_text().splitlines())}
-    for model in arguments.models:
-        if model in rows:
+        rows = {(row["model"], row["image"], row["batch"], row["precision"]): row
+                for row in map(json.loads, arguments.results.read_text().splitlines())}
+    for work in [work_of(model, arguments) for model in arguments.models]:
+        if work in rows:
             continue
-        rows[model] = measure(model, arguments)
+        rows[work] = measure(work, arguments)
         if arguments.results:
             with arguments.results.open("a") as file:
-                file.write(json.dumps(rows[model]) + "\n")
-    text = table([rows[model] for model in arguments.models], arguments)
+                file.write(json.dumps(rows[work]) + "\n")
+    text = table(list(rows.values()), arguments)
     print(text)
     if arguments.out:
         arguments.out.write_text(text)

@@ -1,5 +1,7 @@
 #include "base/bf16_unit.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -13,9 +15,14 @@ namespace {
 constexpr const char* kUnitsVariable = "RIDGELINE_CPU_UNITS";
 std::atomic<Bf16Unit> most_allowed{Bf16Unit::amx};
 
+const Bf16Units& probed_units() {
+  static const Bf16Units units = probe_bf16_units();
+  return units;
+}
+
 // What works here among the units that the environment allows.
 Bf16Unit allowed_unit() {
-  const Bf16Unit found = find_bf16_unit();
+  const Bf16Unit found = best_of(probed_units());
   const char* given = std::getenv(kUnitsVariable);
   if (given == nullptr) return found;
   bool avx512 = false, amx = false;
@@ -34,6 +41,24 @@ Bf16Unit allowed_unit() {
 }
 
 }  // namespace
+
+Bf16Unit best_of(const Bf16Units& units) {
+  if (units.amx == UnitState::works) return Bf16Unit::amx;
+  return units.avx512 == UnitState::works ? Bf16Unit::avx512 : Bf16Unit::none;
+}
+
+std::string trouble_of(const Bf16Units& units) {
+  const auto text = [](const char* unit, UnitState state) -> std::string {
+    if (state != UnitState::refused && state != UnitState::wrong) return {};
+    return fmt::format(
+        "the processor reports {}, but {}", unit,
+        state == UnitState::refused ? "refuses its instructions" : "its results are wrong");
+  };
+  std::string trouble = text("AVX512-BF16", units.avx512);
+  return trouble.empty() ? text("AMX", units.amx) : trouble;
+}
+
+std::string bf16_trouble() { return trouble_of(probed_units()); }
 
 Bf16Unit bf16_unit() {
   static const Bf16Unit best = allowed_unit();
@@ -56,9 +81,11 @@ std::string_view name_of(Bf16Unit unit) {
 
 std::string refuse_bf16() {
   if (bf16_unit() != Bf16Unit::none) return {};
-  return std::string("bf16 needs AMX or AVX512-BF16, and ") +
-         (std::getenv(kUnitsVariable) != nullptr ? "RIDGELINE_CPU_UNITS leaves neither"
-                                                 : why_no_bf16_unit());
+  const std::string trouble = bf16_trouble();
+  return fmt::format("bf16 needs AMX or AVX512-BF16, and {}",
+                     std::getenv(kUnitsVariable) != nullptr ? "RIDGELINE_CPU_UNITS leaves neither"
+                     : trouble.empty()                      ? why_no_bf16_unit()
+                                                            : trouble.c_str());
 }
 
 }  // namespace ridgeline

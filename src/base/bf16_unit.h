@@ -10,16 +10,26 @@ namespace ridgeline {
 
 enum class Bf16Unit : std::uint8_t { none, avx512, amx };  // ascending
 
-// The best unit that works here: the processor says it has it, the system lets it be used, and one
-// product in it came out right. A unit whose instruction is refused is passed over without a word.
-// The environment variable RIDGELINE_CPU_UNITS names the units that may be used: "avx512_bf16",
-// "amx_bf16", both with a comma between them, or "none".
+// What became of one product in a unit: not reported by the processor or not granted by the system;
+// right; refused, as some virtual machines do with units that they report; or of a wrong result.
+enum class UnitState : std::uint8_t { absent, works, refused, wrong };
+struct Bf16Units {
+  UnitState avx512 = UnitState::absent, amx = UnitState::absent;
+};
+
+// The best unit that works here. The environment variable RIDGELINE_CPU_UNITS names the units that
+// may be used: "avx512_bf16", "amx_bf16", both with a comma between them, or "none".
 [[nodiscard]] Bf16Unit bf16_unit();
 
-// What each architecture answers (bf16_unit_x86.cpp, bf16_unit_arm64.cpp): the best unit that
-// works, whatever the environment allows, and the end of the sentence that tells why there is none.
-[[nodiscard]] Bf16Unit find_bf16_unit();
+// What each architecture answers (bf16_unit_x86.cpp, bf16_unit_arm64.cpp): its units, tried out
+// whatever the environment allows, and the end of the sentence that tells why there are none.
+[[nodiscard]] Bf16Units probe_bf16_units();
 [[nodiscard]] const char* why_no_bf16_unit();
+
+[[nodiscard]] Bf16Unit best_of(const Bf16Units& units);
+// Of a unit that the processor reports and that fails: which, and how. Empty when there is none.
+[[nodiscard]] std::string trouble_of(const Bf16Units& units);
+[[nodiscard]] std::string bf16_trouble();  // of this processor
 
 // Nothing better than `most` from now on; for tests of every path on one machine.
 void limit_bf16_unit(Bf16Unit most);

@@ -3,10 +3,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <csetjmp>
-#include <csignal>
+#include <cstdint>
 
 #include "base/bf16_unit.h"
+#include "base/try_instruction.h"
 
 namespace ridgeline {
 namespace {
@@ -75,39 +75,29 @@ __attribute__((target("amx-tile,amx-bf16"))) float amx_product() {
   return sum;
 }
 
-thread_local sigjmp_buf* refused = nullptr;
-
-void on_refusal(int signal) {
-  if (refused != nullptr) siglongjmp(*refused, 1);
-  std::signal(signal, SIG_DFL);
-  (void)raise(signal);
-}
-
-// Some virtual machines report a unit and refuse its instructions.
-bool works(float (*product)()) {
-  struct sigaction ours {};
-  struct sigaction before {};
-  ours.sa_handler = on_refusal;
-  sigemptyset(&ours.sa_mask);
-  if (sigaction(SIGILL, &ours, &before) != 0) return false;
-  sigjmp_buf place;
-  volatile bool right = false;
-  if (sigsetjmp(place, 1) == 0) {
-    refused = &place;
-    right = product() == 3.0F;
+UnitState state_of(bool said, float (*product)()) {
+  if (!said) return UnitState::absent;
+  switch (try_instruction(product, 3.0F)) {
+    case Trial::right:
+      return UnitState::works;
+    case Trial::wrong:
+      return UnitState::wrong;
+    case Trial::refused:
+      return UnitState::refused;
   }
-  refused = nullptr;
-  (void)sigaction(SIGILL, &before, nullptr);
-  return right;
+  return UnitState::absent;
 }
 
 }  // namespace
 
-Bf16Unit find_bf16_unit() {
-  if (!says_avx512() || !works(avx512_product)) return Bf16Unit::none;
-  return says_amx() && works(amx_product) ? Bf16Unit::amx : Bf16Unit::avx512;
+Bf16Units probe_bf16_units() {
+  Bf16Units units;
+  units.avx512 = state_of(says_avx512(), avx512_product);
+  // Its kernels use both.
+  if (units.avx512 == UnitState::works) units.amx = state_of(says_amx(), amx_product);
+  return units;
 }
 
-const char* why_no_bf16_unit() { return "this processor has neither that works"; }
+const char* why_no_bf16_unit() { return "this processor has neither"; }
 
 }  // namespace ridgeline

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/bf16_unit.h"
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/text.h"
@@ -38,6 +39,13 @@ void add_hosting(const HostState& host, const Line& line) {
   line("gpu driver", host.gpu_driver);
 }
 
+// The unit in use, and what is wrong with a better one; or why there is none.
+std::string bf16_text() {
+  if (const std::string refusal = refuse_bf16(); !refusal.empty()) return "none: " + refusal;
+  const std::string trouble = bf16_trouble();
+  return std::string(name_of(bf16_unit())) + (trouble.empty() ? "" : "; " + trouble);
+}
+
 std::string environment_text(const Environment& env) {
   std::string text;
   const auto line = [&](const std::string& name, const std::string& value) {
@@ -53,6 +61,7 @@ std::string environment_text(const Environment& env) {
                    or_na(env.cores), or_na(env.processors), or_na(env.usable_processors)));
   line("highest clock", env.max_mhz > 0.0 ? fmt::format("{:.0f} MHz", env.max_mhz) : "");
   line("vector units", joined(env.vector_extensions, " "));
+  line("bf16 unit", bf16_text());
   for (const CacheInfo& cache : env.caches) {
     line(fmt::format("L{} {}", cache.level, cache.type),
          fmt::format("{}, shared by {}", bytes_text(cache.bytes), cache.shared_by));
@@ -140,6 +149,8 @@ nlohmann::ordered_json environment_document(const Environment& env) {
                        {"local_memory_bytes", device.local_bytes},
                        {"cache_bytes", device.cache_bytes}});
   }
+  document["bf16_unit"] = refuse_bf16().empty() ? nlohmann::json(name_of(bf16_unit())) : nullptr;
+  document["bf16_trouble"] = text_or_null(bf16_trouble());
   document["opencl"] = std::move(devices);
   document["no_opencl"] = text_or_null(opencl_unavailable());
   return document;

@@ -51,9 +51,9 @@ std::string error_text(double error) { return fmt::format("{:.2e}", error); }
 
 std::string verify_text(const VerifyResult& result, const VerifyConfig& config) {
   TextTable table({"phase", "value", "shape", config.tested.backend, config.against.backend,
-                   "max error", "rms error", "note"},
-                  "lllllrrl");
-  table.important({"value", "max error", "note", "rms error", "phase", "shape"});
+                   "FLOPs", "max error", "rms error", "note"},
+                  "lllllrrrl");
+  table.important({"value", "max error", "note", "rms error", "phase", "FLOPs", "shape"});
   for (std::size_t i = 0; i < result.values.size(); ++i) {
     const VerifiedValue& value = result.values[i];
     const bool beyond = !(value.worst.max_relative <= config.tolerance);
@@ -62,12 +62,14 @@ std::string verify_text(const VerifyResult& result, const VerifyConfig& config) 
       mark = fmt::format("<- first divergence, step {}", result.divergence_step);
     }
     table.add_row({std::string(name_of(value.phase)), value.name, value.shape.text(),
-                   value.tested_kernel, value.other_kernel, error_text(value.worst.max_relative),
+                   value.tested_kernel, value.other_kernel,
+                   fmt::format("{:.2f}x", value.flop_factor), error_text(value.worst.max_relative),
                    error_text(value.worst.rms_relative), mark});
   }
   std::string text = fmt::format(
       "{} against {}: {}, batch {}, {} step{}\nErrors are relative to the largest element of a "
-      "value; for positions (of pooling), the share that differs.\n{}\n\n{}\n",
+      "value; for positions (of pooling), the share that differs.\nFLOPs: executed by the kernel ÷ "
+      "counted for the operation.\n{}\n\n{}\n",
       config.tested.backend, config.against.backend, config.step.model.name, config.step.batch,
       config.steps, config.steps == 1 ? "" : "s",
       config.accumulate
@@ -103,6 +105,7 @@ std::string verify_json(const VerifyResult& result, const VerifyConfig& config) 
                     {"shape", value.shape.text()},
                     {"kernel", value.tested_kernel},
                     {"against_kernel", value.other_kernel},
+                    {"flop_factor", value.flop_factor},
                     {"max_absolute_error", finite_or_null(value.worst.max_absolute)},
                     {"max_relative_error", finite_or_null(value.worst.max_relative)},
                     {"rms_relative_error", finite_or_null(value.worst.rms_relative)},
@@ -128,11 +131,12 @@ std::string verify_json(const VerifyResult& result, const VerifyConfig& config) 
 }
 
 std::string verify_csv(const VerifyResult& result) {
-  std::string text = "name,layer,phase,shape,kernel,against_kernel,max_relative,rms_relative\n";
+  std::string text =
+      "name,layer,phase,shape,kernel,against_kernel,flop_factor,max_relative,rms_relative\n";
   for (const VerifiedValue& value : result.values) {
     text += csv_line(value.name, value.layer, name_of(value.phase), value.shape.text(),
-                     value.tested_kernel, value.other_kernel, value.worst.max_relative,
-                     value.worst.rms_relative);
+                     value.tested_kernel, value.other_kernel, value.flop_factor,
+                     value.worst.max_relative, value.worst.rms_relative);
   }
   return text;
 }

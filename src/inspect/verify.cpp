@@ -280,6 +280,7 @@ VerifyResult verify_steps(const VerifyConfig& config, const Dataset& data, Devic
                                  value.spec.shape,
                                  step.kernel_name(),
                                  other.plan().steps[found->second.step].kernel_name(),
+                                 step.kernel->flop_factor,
                                  {},
                                  1});
       }

@@ -57,6 +57,7 @@ struct VerifiedValue {
   Phase phase = Phase::forward;
   Shape shape;
   std::string tested_kernel, other_kernel;
+  double flop_factor = 1.0;     // of the tested kernel: executed FLOPs ÷ those of the op
   Deviation worst;              // over all steps
   std::int64_t worst_step = 1;  // from 1
 };

@@ -146,9 +146,10 @@ INSTANTIATE_TEST_SUITE_P(
                                             c.width, c.dst_channels));
     });
 
-// Errors against sums in double, and so the points that polynomials are evaluated at: with 0, 1,
-// -1, 2 and -2 they would be more than twice as large.
-TEST(WinogradErrors, AreAboutTwiceThoseOfPlainSums) {
+// Errors against sums in double, and so the points that polynomials are evaluated at and the short
+// chains of products: with 0, 1, -1, 2 and -2 they would be more than twice as large, with chains
+// as long as the depth 1.85 times those of plain sums.
+TEST(WinogradErrors, StayNearThoseOfPlainSums) {
   constexpr std::int64_t kChannels = 64, kSize = 8;
   Conv2dAttributes attributes;
   attributes.kernel_h = attributes.kernel_w = 3;
@@ -181,7 +182,7 @@ TEST(WinogradErrors, AreAboutTwiceThoseOfPlainSums) {
     }
   }
   EXPECT_GT(error, 0.0);
-  EXPECT_LT(std::sqrt(error / plain_error), 3.0);
+  EXPECT_LT(std::sqrt(error / plain_error), 1.6);
 }
 
 // The rows' rule: what was measured to be faster, and nothing of another kind.

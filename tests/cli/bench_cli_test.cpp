@@ -402,5 +402,26 @@ TEST_F(BenchCli, APeerThatHangsIsLeftOutAndTheRestGoesOn) {
   EXPECT_EQ(document.at("left_out").size() + document.at("failed").size(), 1U);
 }
 
+// As PyTorch does on machines that report a unit and refuse its instructions.
+TEST_F(BenchCli, APeerThatDiesIsNamedWithItsSignal) {
+  const fs::path python = folder_ / "python3";
+  std::ofstream(python) << "#!/bin/sh\nread line; echo '{\"id\":1,\"versions\":{\"python\":\"0\"},"
+                           "\"peers\":{\"torch-cpu\":{\"available\":true,\"reason\":null}}}'\n"
+                           "read line; kill -ILL $$\n";
+  fs::permissions(python, fs::perms::owner_all);
+  setenv("RIDGELINE_PYTHON", python.c_str(), 1);
+  const Outcome json = run("bench mlp --backend torch-cpu,native --json" + kSmall);
+  const Outcome table = run("bench mlp --backend torch-cpu,native" + kSmall);
+  unsetenv("RIDGELINE_PYTHON");
+  EXPECT_EQ(json.code, 1) << json.err;
+  const Json document = Json::parse(json.out);
+  ASSERT_EQ(document.at("results").size(), 1U);
+  EXPECT_EQ(document.at("results")[0].at("backend"), "native");
+  ASSERT_EQ(document.at("failed").size(), 1U);
+  EXPECT_NE(document.at("failed")[0].at("error").get<std::string>().find("SIGILL"),
+            std::string::npos);
+  EXPECT_NE(table.out.find("SIGILL"), std::string::npos) << table.out;
+}
+
 }  // namespace
 }  // namespace ridgeline

@@ -49,6 +49,8 @@ struct WinogradWeightsJob {
 
 // Tiles that are multiplied at once: a panel of their diff_dst stays in the first-level cache.
 constexpr std::int64_t kDepth = 96;
+// Of these, how many are added up in registers before they are added to the sums of their panel.
+constexpr std::int64_t kChain = 24;
 
 }  // namespace
 }  // namespace ridgeline::native::conv
@@ -88,31 +90,47 @@ template <class D, int kVectors>
 HWY_NOINLINE void multiply(const WinogradWeightsJob& job, std::int64_t channel, std::int64_t tiles,
                            const float* src, const float* diff, float* sums, bool first) {
   using T = Tile<D, kVectors>;
+  using V = hn::Vec<D>;
   const D d;
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(d));
   const std::int64_t channels = job.plan->geometry.src_channels;
   for (std::int64_t begin = 0; begin < tiles; begin += kDepth) {
-    const Run run{0, 0, std::min(kDepth, tiles - begin)};
-    const PixelVectors<D, kVectors, false> vectors{diff + begin * job.diff_pitch() + channel,
-                                                   job.diff_pitch(), job.src_pitch(), kLanes};
+    const std::int64_t end = std::min(begin + kDepth, tiles);
     const bool store = first && begin == 0;
     for (std::int64_t c = 0; c < channels; c += T::kRows) {
-      // Rows past the end repeat the last channel and are not stored.
-      const float* row[T::kRows];
+      V totals[T::kRows][kVectors];
 #pragma GCC unroll 8
-      for (int r = 0; r < T::kRows; ++r) {
-        row[r] = src + begin * job.src_pitch() + std::min(c + r, channels - 1);
+      for (auto& row_of_sums : totals) {
+#pragma GCC unroll 4
+        for (V& total : row_of_sums) total = hn::Zero(d);
       }
-      T tile;
-      tile.accumulate(row, &run, 1, vectors);
+      for (std::int64_t done = begin; done < end; done += kChain) {
+        // Rows past the end repeat the last channel and are not stored.
+        const float* row[T::kRows];
+#pragma GCC unroll 8
+        for (int r = 0; r < T::kRows; ++r) {
+          row[r] = src + done * job.src_pitch() + std::min(c + r, channels - 1);
+        }
+        const Run chain{0, 0, std::min(kChain, end - done)};
+        T tile;
+        tile.accumulate(
+            row, &chain, 1,
+            PixelVectors<D, kVectors, false>{diff + done * job.diff_pitch() + channel,
+                                             job.diff_pitch(), job.src_pitch(), kLanes});
+#pragma GCC unroll 8
+        for (int r = 0; r < T::kRows; ++r) {
+#pragma GCC unroll 4
+          for (int v = 0; v < kVectors; ++v) totals[r][v] = hn::Add(totals[r][v], tile.sums[r][v]);
+        }
+      }
 #pragma GCC unroll 8
       for (int r = 0; r < T::kRows; ++r) {
         if (c + r >= channels) break;
         float* to = sums + (c + r) * job.diff_pitch() + channel;
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v, to += kLanes) {
-          if (!store) tile.sums[r][v] = hn::Add(tile.sums[r][v], hn::LoadU(d, to));
-          hn::StoreU(tile.sums[r][v], d, to);
+          if (!store) totals[r][v] = hn::Add(totals[r][v], hn::LoadU(d, to));
+          hn::StoreU(totals[r][v], d, to);
         }
       }
     }
@@ -183,7 +201,7 @@ void finish(const WinogradWeightsJob& job, std::int64_t begin, std::int64_t end)
             for (int copy = 1; copy < job.copies(); ++copy) {
               sum = hn::Add(sum, hn::LoadU(d, at + copy * plan.sum_floats));
             }
-            return sum;
+            return hn::Mul(sum, hn::Set(d, weight_scale(i, j)));
           },
           [&](int i, int j, V v) HWY_ATTR { hn::Store(v, d, taps[i * 3 + j]); });
       float* to = job.diff_weights + o * g.weights.out + c * g.weights.in;
@@ -256,7 +274,7 @@ std::string refuse_winograd_weights(const Geometry& geometry) {
 
 double winograd_weights_flop_factor(const Geometry& g) {
   // Additions and multiplications of the transforms in winograd_transform-inl.h.
-  constexpr double kSrc = 12 * 24, kDiff = 10 * 16, kWeights = 9 * 18;
+  constexpr double kSrc = 12 * 24, kDiff = 10 * 16, kWeights = 36 + 9 * 13;
   const auto tiles = static_cast<double>(tile_grid(g.images, g.dst_h, g.dst_w).count());
   const auto src = static_cast<double>(g.src_channels), dst = static_cast<double>(g.dst_channels);
   const double executed =

@@ -24,10 +24,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr float kA = 0.75F, kB = 1.5F;
 inline constexpr float kA2 = kA * kA, kB2 = kB * kB;
-// One over the derivative of x (x² - a²) (x² - b²) at 0, ±a and ±b: what weights are divided by.
-inline constexpr float kScale0 = 1.0F / (kA2 * kB2);
-inline constexpr float kScaleA = 1.0F / (2.0F * kA2 * (kA2 - kB2));
-inline constexpr float kScaleB = 1.0F / (2.0F * kB2 * (kB2 - kA2));
+// One over the derivative of x (x² - a²) (x² - b²) at 0, ±a and ±b: what weights are divided by, in
+// both directions at once, so that they are rounded once.
+inline constexpr double kDivisorA = 2.0 * kA2 * (kA2 - kB2), kDivisorB = 2.0 * kB2 * (kB2 - kA2);
+inline constexpr double kDivisors[6] = {kA2 * kB2, kDivisorA, kDivisorA, kDivisorB, kDivisorB, 1.0};
+[[nodiscard]] constexpr float weight_scale(int i, int j) {
+  return static_cast<float>(1.0 / (kDivisors[i] * kDivisors[j]));
+}
 
 // Six numbers of src to six points: B^T d.
 template <class D, class V = hn::Vec<D>>
@@ -55,17 +58,16 @@ HWY_INLINE void dst_numbers(D d, const V (&x)[6], V (&y)[4]) {
   y[3] = hn::MulAdd(hn::Set(d, kA2 * kA), odd_a, hn::MulAdd(hn::Set(d, kB2 * kB), odd_b, x[5]));
 }
 
-// Three weights to six points: G g.
+// Three weights to six points, without the scale: G g.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void weight_points(D d, const V (&x)[3], V (&y)[6]) {
-  const V even_a = hn::MulAdd(hn::Set(d, kA2), x[2], x[0]), odd_a = hn::Mul(hn::Set(d, kA), x[1]);
-  const V even_b = hn::MulAdd(hn::Set(d, kB2), x[2], x[0]), odd_b = hn::Mul(hn::Set(d, kB), x[1]);
-  const V scale_a = hn::Set(d, kScaleA), scale_b = hn::Set(d, kScaleB);
-  y[0] = hn::Mul(hn::Set(d, kScale0), x[0]);
-  y[1] = hn::Mul(scale_a, hn::Add(even_a, odd_a));
-  y[2] = hn::Mul(scale_a, hn::Sub(even_a, odd_a));
-  y[3] = hn::Mul(scale_b, hn::Add(even_b, odd_b));
-  y[4] = hn::Mul(scale_b, hn::Sub(even_b, odd_b));
+  const V even_a = hn::MulAdd(hn::Set(d, kA2), x[2], x[0]), a = hn::Set(d, kA);
+  const V even_b = hn::MulAdd(hn::Set(d, kB2), x[2], x[0]), b = hn::Set(d, kB);
+  y[0] = x[0];
+  y[1] = hn::MulAdd(a, x[1], even_a);
+  y[2] = hn::NegMulAdd(a, x[1], even_a);
+  y[3] = hn::MulAdd(b, x[1], even_b);
+  y[4] = hn::NegMulAdd(b, x[1], even_b);
   y[5] = x[2];
 }
 
@@ -83,15 +85,12 @@ HWY_INLINE void diff_points(D d, const V (&x)[4], V (&y)[6]) {
   y[5] = x[3];
 }
 
-// Six points to the three numbers of a gradient of weights: G^T m.
+// Six points, which have the scale, to the three numbers of a gradient of weights: G^T m.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void weight_numbers(D d, const V (&x)[6], V (&y)[3]) {
-  const V scale_a = hn::Set(d, kScaleA), scale_b = hn::Set(d, kScaleB);
-  const V even_a = hn::Mul(scale_a, hn::Add(x[1], x[2]));
-  const V odd_a = hn::Mul(scale_a, hn::Sub(x[1], x[2]));
-  const V even_b = hn::Mul(scale_b, hn::Add(x[3], x[4]));
-  const V odd_b = hn::Mul(scale_b, hn::Sub(x[3], x[4]));
-  y[0] = hn::MulAdd(hn::Set(d, kScale0), x[0], hn::Add(even_a, even_b));
+  const V even_a = hn::Add(x[1], x[2]), odd_a = hn::Sub(x[1], x[2]);
+  const V even_b = hn::Add(x[3], x[4]), odd_b = hn::Sub(x[3], x[4]);
+  y[0] = hn::Add(x[0], hn::Add(even_a, even_b));
   y[1] = hn::MulAdd(hn::Set(d, kA), odd_a, hn::Mul(hn::Set(d, kB), odd_b));
   y[2] = hn::MulAdd(hn::Set(d, kA2), even_a, hn::MulAdd(hn::Set(d, kB2), even_b, x[5]));
 }

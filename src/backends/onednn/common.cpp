@@ -6,6 +6,8 @@
 #include <array>
 #include <numeric>
 
+#include "base/bf16_unit.h"
+
 namespace ridgeline::onednn {
 namespace {
 
@@ -28,24 +30,22 @@ class OnednnLayout final : public OwnLayout {
 // The library's own way to write a format: the axes from outermost to innermost, capital where an
 // axis is also split into inner blocks, then the blocks: "aBcd16b".
 std::string OnednnLayout::name() const {
-  const dnnl_memory_desc_t& data = desc_.data;
-  if (data.format_kind != dnnl_blocked) return "onednn:opaque";
-  const dnnl_blocking_desc_t& blocking = data.format_desc.blocking;
-  std::vector<int> axes(static_cast<std::size_t>(data.ndims));
+  const Blocking blocking = blocking_of(desc_);
+  if (!blocking.known) return "onednn:opaque";
+  std::vector<std::size_t> axes(blocking.strides.size());
   std::iota(axes.begin(), axes.end(), 0);
-  std::stable_sort(axes.begin(), axes.end(),
-                   [&](int a, int b) { return blocking.strides[a] > blocking.strides[b]; });
+  std::stable_sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) {
+    return blocking.strides[a] > blocking.strides[b];
+  });
   std::string blocks;
   std::vector<bool> split(axes.size(), false);
-  for (int block = 0; block < blocking.inner_nblks; ++block) {
-    const dnnl_dim_t axis = blocking.inner_idxs[block];
-    split[static_cast<std::size_t>(axis)] = true;
-    blocks += fmt::format("{}{}", blocking.inner_blks[block], static_cast<char>('a' + axis));
+  for (std::size_t block = 0; block < blocking.blocks.size(); ++block) {
+    const auto axis = static_cast<std::size_t>(blocking.block_axes[block]);
+    split[axis] = true;
+    blocks += fmt::format("{}{}", blocking.blocks[block], static_cast<char>('a' + axis));
   }
   std::string order;
-  for (const int axis : axes) {
-    order += static_cast<char>((split[static_cast<std::size_t>(axis)] ? 'A' : 'a') + axis);
-  }
+  for (const std::size_t axis : axes) order += static_cast<char>((split[axis] ? 'A' : 'a') + axis);
   return "onednn:" + order + blocks;
 }
 
@@ -60,8 +60,12 @@ void check_status(std::string_view what, dnnl_status_t status) {
 }  // namespace
 
 const dnnl::engine& cpu_engine() {
-  static const dnnl::engine engine =
-      checked("starting its engine", [] { return dnnl::engine(dnnl::engine::kind::cpu, 0); });
+  static const dnnl::engine engine = checked("starting its engine", [] {
+    // The library believes the processor; a unit that refuses its instructions would end the
+    // program.
+    if (!bf16_trouble().empty()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_vnni);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  });
   return engine;
 }
 
@@ -118,10 +122,11 @@ memory::desc describe(const TensorSpec& spec, const Layout& layout) {
 }
 
 Layout layout_of(const memory::desc& desc, const Layout& present) {
-  const auto is = [&](Tag tag) { return desc == memory::desc(desc.dims(), desc.data_type(), tag); };
-  const bool image = desc.data.ndims == 4;
+  const Dims dims = dims_of(desc);
+  const auto is = [&](Tag tag) { return desc == memory::desc(dims, type_of(desc), tag); };
+  const bool image = dims.size() == 4;
   if (present.kind() == LayoutKind::nhwc && image && is(Tag::nhwc)) return present;
-  if (is(plain_tag(static_cast<std::size_t>(desc.data.ndims)))) return Layout::plain();
+  if (is(plain_tag(dims.size()))) return Layout::plain();
   if (image && is(Tag::nhwc)) return Layout::nhwc();
   return Layout::own(std::make_shared<OnednnLayout>(desc));
 }
@@ -257,8 +262,7 @@ void PrimitiveKernel::run(const KernelArgs& args) const {
     // Setting a handle also clears the padding lanes behind it, which costs time, so an address
     // that is set already is left alone; primitives keep the lanes of what they write at zero.
     if (data == binding.data) continue;
-    check_status(what_,
-                 dnnl_memory_set_data_handle_v2(binding.object.get(), data, cpu_stream().get()));
+    check_status(what_, set_data(binding.object, data));
     binding.data = data;
   }
   check_status(what_,

@@ -3,23 +3,18 @@
 // What the files of this backend share: the engine and its stream, layouts as memory descriptors,
 // the choice of an implementation, and a kernel around one primitive.
 
-#include <dnnl.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "backends/onednn/api.h"
 #include "base/error.h"
 #include "plan/kernel.h"
 
 namespace ridgeline::onednn {
 
-using dnnl::memory;
-using Dims = memory::dims;
 using Tag = memory::format_tag;
-
-[[nodiscard]] const dnnl::engine& cpu_engine();
-[[nodiscard]] const dnnl::stream& cpu_stream();
 
 [[noreturn]] void rethrow(std::string_view what, const dnnl::error& error);
 

@@ -96,33 +96,28 @@ convolution_forward::primitive_desc forward_desc(const Geometry& g, const Chain&
   append_activation(attr, chain.activation);
   const memory::desc bias = chain.bias == nullptr ? memory::desc() : in({g.dst[1]}, Tag::a);
   return with_best_format([&](Tag tag) {
-    const convolution_forward::desc op(dnnl::prop_kind::forward_training, kDirect, in(g.src, tag),
-                                       in(g.weights, Tag::any), bias, in(g.dst, tag), g.stride,
-                                       g.dilation, g.pad_begin, g.pad_end);
-    return choose(prefer_for(g, g.dst_channels()), [&] {
-      return convolution_forward::primitive_desc(op, attr, cpu_engine(), true);
-    });
+    return choose(prefer_for(g, g.dst_channels()),
+                  forward_maker<convolution_forward>(attr, dnnl::prop_kind::forward_training,
+                                                     kDirect, in(g.src, tag),
+                                                     in(g.weights, Tag::any), bias, in(g.dst, tag),
+                                                     g.stride, g.dilation, g.pad_begin, g.pad_end));
   });
 }
 
 // What the backward descriptors take as a hint.
 convolution_forward::primitive_desc plain_forward(const Geometry& g, Tag tag) {
-  const convolution_forward::desc op(dnnl::prop_kind::forward_training, kDirect, in(g.src, tag),
-                                     in(g.weights, Tag::any), in(g.dst, tag), g.stride, g.dilation,
-                                     g.pad_begin, g.pad_end);
-  return {op, cpu_engine()};
+  return forward_maker<convolution_forward>({}, dnnl::prop_kind::forward_training, kDirect,
+                                            in(g.src, tag), in(g.weights, Tag::any), in(g.dst, tag),
+                                            g.stride, g.dilation, g.pad_begin, g.pad_end)();
 }
 
 convolution_backward_data::primitive_desc backward_data_desc(const Geometry& g) {
   const dnnl::primitive_attr attr = user_scratchpad();
   return with_best_format([&](Tag tag) {
-    const convolution_backward_data::desc op(kDirect, in(g.src, tag), in(g.weights, Tag::any),
-                                             in(g.dst, tag), g.stride, g.dilation, g.pad_begin,
-                                             g.pad_end);
-    const auto hint = plain_forward(g, tag);
-    return choose(prefer_for(g, g.src_channels()), [&] {
-      return convolution_backward_data::primitive_desc(op, attr, cpu_engine(), hint, true);
-    });
+    return choose(prefer_for(g, g.src_channels()),
+                  backward_maker<convolution_backward_data>(
+                      attr, plain_forward(g, tag), kDirect, in(g.src, tag), in(g.weights, Tag::any),
+                      in(g.dst, tag), g.stride, g.dilation, g.pad_begin, g.pad_end));
   });
 }
 
@@ -131,13 +126,10 @@ convolution_backward_weights::primitive_desc backward_weights_desc(const Geometr
   const dnnl::primitive_attr attr = user_scratchpad();
   const memory::desc bias = with_bias ? in({g.dst[1]}, Tag::a) : memory::desc();
   return with_best_format([&](Tag tag) {
-    const convolution_backward_weights::desc op(kDirect, in(g.src, tag), in(g.weights, Tag::any),
-                                                bias, in(g.dst, tag), g.stride, g.dilation,
-                                                g.pad_begin, g.pad_end);
-    const auto hint = plain_forward(g, tag);
-    return choose(prefer_for(g, g.dst_channels()), [&] {
-      return convolution_backward_weights::primitive_desc(op, attr, cpu_engine(), hint, true);
-    });
+    return choose(prefer_for(g, g.dst_channels()),
+                  backward_maker<convolution_backward_weights>(
+                      attr, plain_forward(g, tag), kDirect, in(g.src, tag), in(g.weights, Tag::any),
+                      bias, in(g.dst, tag), g.stride, g.dilation, g.pad_begin, g.pad_end));
   });
 }
 

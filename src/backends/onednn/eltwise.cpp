@@ -21,7 +21,8 @@ EltwiseAlgorithm eltwise_of(const ActivationAttributes& attributes) {
     case ActivationKind::silu:
       return {Algorithm::eltwise_swish, Algorithm::eltwise_swish, 1};
     case ActivationKind::hard_swish:
-      return {Algorithm::eltwise_hardswish, Algorithm::eltwise_hardswish};
+      // x * min(max(alpha * x + beta, 0), 1); 2.x does not ask for the two.
+      return {Algorithm::eltwise_hardswish, Algorithm::eltwise_hardswish, 1.0F / 6.0F, 0.5F};
     case ActivationKind::gelu:
       return {Algorithm::eltwise_gelu_erf, Algorithm::eltwise_gelu_erf};
     case ActivationKind::gelu_tanh:
@@ -36,7 +37,7 @@ void append_activation(dnnl::primitive_attr& attr, const Node* activation) {
   if (activation == nullptr) return;
   const auto eltwise = eltwise_of(std::get<ActivationAttributes>(activation->attributes));
   dnnl::post_ops post_ops;
-  post_ops.append_eltwise(1.0F, eltwise.forward, eltwise.alpha, eltwise.beta);
+  append_eltwise(post_ops, eltwise.forward, eltwise.alpha, eltwise.beta);
   attr.set_post_ops(post_ops);
 }
 
@@ -50,10 +51,9 @@ dnnl::eltwise_forward::primitive_desc forward_desc(const Problem& problem,
                                                    dnnl::algorithm algorithm,
                                                    const memory::desc& data) {
   const EltwiseAlgorithm eltwise = eltwise_of(activation_of(problem));
-  return {{dnnl::prop_kind::forward_training, algorithm, data, eltwise.alpha, eltwise.beta},
-          user_scratchpad(),
-          cpu_engine(),
-          true};
+  return forward_maker<dnnl::eltwise_forward>(user_scratchpad(), dnnl::prop_kind::forward_training,
+                                              algorithm, src_and_dst(data), eltwise.alpha,
+                                              eltwise.beta)();
 }
 
 dnnl::eltwise_forward::primitive_desc forward_desc(const Problem& problem,
@@ -66,11 +66,9 @@ dnnl::eltwise_backward::primitive_desc backward_desc(const Problem& problem,
                                                      std::span<const Layout> layouts) {
   const EltwiseAlgorithm eltwise = eltwise_of(activation_of(problem));
   const memory::desc data = describe(problem.input(0), common_layout(layouts));
-  return {{eltwise.backward, data, data, eltwise.alpha, eltwise.beta},
-          user_scratchpad(),
-          cpu_engine(),
-          forward_desc(problem, eltwise.backward, data),
-          true};
+  return backward_maker<dnnl::eltwise_backward>(
+      user_scratchpad(), forward_desc(problem, eltwise.backward, data), eltwise.backward,
+      src_and_dst(data), data, eltwise.alpha, eltwise.beta)();
 }
 
 std::string check_forward(const Problem& problem) {

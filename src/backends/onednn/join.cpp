@@ -12,7 +12,7 @@ dnnl::binary::primitive_desc add_desc(const Problem& problem, const Layout& layo
   const memory::desc data = describe(problem.output(0), layout);
   dnnl::primitive_attr attr = user_scratchpad();
   append_activation(attr, chain_of(problem).activation);
-  return {{dnnl::algorithm::binary_add, data, data, data}, attr, cpu_engine(), true};
+  return forward_maker<dnnl::binary>(attr, dnnl::algorithm::binary_add, data, data, data)();
 }
 
 std::string check_add(const Problem& problem) {
@@ -41,7 +41,7 @@ dnnl::concat::primitive_desc concat_desc(const Problem& problem) {
   for (const ValueId id : problem.node().inputs) {
     srcs.push_back(describe_value(problem.graph->value(id).spec));
   }
-  return {describe_value(problem.output(0)), 1, srcs, cpu_engine(), user_scratchpad()};
+  return describe_concat(describe_value(problem.output(0)), 1, srcs, user_scratchpad());
 }
 
 // The library's block copies for concatenation carry the name that stands for slow loops elsewhere.

@@ -22,19 +22,18 @@ inner_product_forward::primitive_desc forward_desc(const Problem& problem) {
   append_activation(attr, chain.activation);
   const memory::desc bias =
       chain.bias == nullptr ? memory::desc() : value_in(problem, chain.bias->inputs[1], Tag::a);
-  return {{dnnl::prop_kind::forward_training, value_in(problem, chain.root->inputs[0], Tag::ab),
-           value_in(problem, chain.root->inputs[1], Tag::any), bias,
-           value_in(problem, chain.root->outputs[0], Tag::ab)},
-          attr,
-          cpu_engine(),
-          true};
+  return forward_maker<inner_product_forward>(
+      attr, dnnl::prop_kind::forward_training, value_in(problem, chain.root->inputs[0], Tag::ab),
+      value_in(problem, chain.root->inputs[1], Tag::any), bias,
+      value_in(problem, chain.root->outputs[0], Tag::ab))();
 }
 
 // What the backward descriptors take as a hint.
 inner_product_forward::primitive_desc plain_forward(const memory::desc& src,
                                                     const memory::desc& weights,
                                                     const memory::desc& dst) {
-  return {{dnnl::prop_kind::forward_training, src, weights, dst}, cpu_engine()};
+  return forward_maker<inner_product_forward>({}, dnnl::prop_kind::forward_training, src, weights,
+                                              dst)();
 }
 
 inner_product_backward_data::primitive_desc backward_data_desc(const Problem& problem) {
@@ -42,11 +41,8 @@ inner_product_backward_data::primitive_desc backward_data_desc(const Problem& pr
   const memory::desc diff_dst = value_in(problem, node.inputs[0], Tag::ab);
   const memory::desc weights = value_in(problem, node.inputs[1], Tag::ab);
   const memory::desc diff_src = value_in(problem, node.outputs[0], Tag::ab);
-  return {{diff_src, weights, diff_dst},
-          user_scratchpad(),
-          cpu_engine(),
-          plain_forward(diff_src, weights, diff_dst),
-          true};
+  return backward_maker<inner_product_backward_data>(
+      user_scratchpad(), plain_forward(diff_src, weights, diff_dst), diff_src, weights, diff_dst)();
 }
 
 inner_product_backward_weights::primitive_desc backward_weights_desc(const Problem& problem) {
@@ -57,11 +53,9 @@ inner_product_backward_weights::primitive_desc backward_weights_desc(const Probl
   const memory::desc diff_bias = gradients.bias == nullptr
                                      ? memory::desc()
                                      : value_in(problem, gradients.bias->outputs[0], Tag::a);
-  return {{src, diff_weights, diff_bias, diff_dst},
-          user_scratchpad(),
-          cpu_engine(),
-          plain_forward(src, diff_weights, diff_dst),
-          true};
+  return backward_maker<inner_product_backward_weights>(user_scratchpad(),
+                                                        plain_forward(src, diff_weights, diff_dst),
+                                                        src, diff_weights, diff_bias, diff_dst)();
 }
 
 std::string check_forward(const Problem& problem) {

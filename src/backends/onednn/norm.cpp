@@ -89,11 +89,10 @@ batch_normalization_forward::primitive_desc forward_desc(const Problem& problem)
   // Only the training kind gives the statistics away.
   const auto purpose = layer.statistics == nullptr ? dnnl::prop_kind::forward_inference
                                                    : dnnl::prop_kind::forward_training;
-  return in_image_format(src.shape, [&](Tag tag) -> batch_normalization_forward::primitive_desc {
-    return {{purpose, describe(src, tag), epsilon_of(*layer.apply), flags},
-            user_scratchpad(),
-            cpu_engine(),
-            true};
+  return in_image_format(src.shape, [&](Tag tag) {
+    return forward_maker<batch_normalization_forward>(user_scratchpad(), purpose,
+                                                      src_and_dst(describe(src, tag)),
+                                                      epsilon_of(*layer.apply), flags)();
   });
 }
 
@@ -103,15 +102,13 @@ batch_normalization_backward::primitive_desc backward_desc(const Problem& proble
   Flags flags = kScaleAndShift;
   if (std::get<BatchNormAttributes>(apply.attributes).frozen) flags |= Flags::use_global_stats;
   const float epsilon = epsilon_of(apply);
-  return in_image_format(src.shape, [&](Tag tag) -> batch_normalization_backward::primitive_desc {
+  return in_image_format(src.shape, [&](Tag tag) {
     const memory::desc data = describe(src, tag);
-    const batch_normalization_forward::primitive_desc hint(
-        {dnnl::prop_kind::forward_training, data, epsilon, flags}, cpu_engine());
-    return {{dnnl::prop_kind::backward, data, data, epsilon, flags},
-            user_scratchpad(),
-            cpu_engine(),
-            hint,
-            true};
+    const auto hint = forward_maker<batch_normalization_forward>(
+        {}, dnnl::prop_kind::forward_training, src_and_dst(data), epsilon, flags)();
+    return backward_maker<batch_normalization_backward>(user_scratchpad(), hint,
+                                                        dnnl::prop_kind::backward,
+                                                        src_and_dst(data), data, epsilon, flags)();
   });
 }
 
@@ -175,8 +172,8 @@ std::unique_ptr<Kernel> make_backward(const Problem& problem, std::span<const La
     bind_per_channel(DNNL_ARG_MEAN, apply.inputs[2]);
     bind_per_channel(DNNL_ARG_VARIANCE, apply.inputs[3]);
     bind_per_channel(DNNL_ARG_SCALE, apply.inputs[4]);
-    // The library asks for the shift as well, although no gradient depends on it.
-    bind_per_channel(DNNL_ARG_SHIFT, apply.inputs[4]);
+    // 2.x asks for the shift as well, although no gradient depends on it.
+    if (kOpDescriptors) bind_per_channel(DNNL_ARG_SHIFT, apply.inputs[4]);
     kernel->bind_result(DNNL_ARG_DIFF_SCALE, problem, reduce.outputs[0],
                         per_channel(problem, reduce.outputs[0]));
     kernel->bind_result(DNNL_ARG_DIFF_SHIFT, problem, reduce.outputs[1],

@@ -65,11 +65,9 @@ pooling_forward::primitive_desc forward_desc(const PoolAttributes& a, const Tens
                                              const TensorSpec& dst, dnnl::prop_kind purpose,
                                              Tag tag) {
   const Windows w = windows_of(a, src.shape, dst.shape);
-  return {{purpose, w.algorithm, describe(src, tag), describe(dst, tag), w.stride, w.kernel,
-           w.pad_begin, w.pad_end},
-          user_scratchpad(),
-          cpu_engine(),
-          true};
+  return forward_maker<pooling_forward>(user_scratchpad(), purpose, w.algorithm, describe(src, tag),
+                                        describe(dst, tag), w.stride, windows(w.kernel),
+                                        w.pad_begin, w.pad_end)();
 }
 
 pooling_forward::primitive_desc forward_desc(const Problem& problem) {
@@ -92,12 +90,9 @@ pooling_backward::primitive_desc backward_desc(const Problem& problem, Tag tag) 
   const TensorSpec& diff_src = problem.output(0);
   const TensorSpec& diff_dst = problem.input(0);
   const Windows w = windows_of(pool_of(problem), diff_src.shape, diff_dst.shape);
-  return {{w.algorithm, describe(diff_src, tag), describe(diff_dst, tag), w.stride, w.kernel,
-           w.pad_begin, w.pad_end},
-          user_scratchpad(),
-          cpu_engine(),
-          hint_for(problem, tag),
-          true};
+  return backward_maker<pooling_backward>(user_scratchpad(), hint_for(problem, tag), w.algorithm,
+                                          describe(diff_src, tag), describe(diff_dst, tag),
+                                          w.stride, windows(w.kernel), w.pad_begin, w.pad_end)();
 }
 
 pooling_backward::primitive_desc backward_desc(const Problem& problem) {

@@ -8,7 +8,7 @@ namespace {
 memory::desc describe_beside(const TensorSpec& spec, const Layout& layout, const Layout& other) {
   const memory::desc* counterpart = own_desc(other);
   if (layout.kind() != LayoutKind::plain || counterpart == nullptr) return describe(spec, layout);
-  const Dims dims = counterpart->dims();
+  const Dims dims = dims_of(*counterpart);
   return memory::desc(dims, type_of(spec.dtype), plain_tag(dims.size()));
 }
 
