@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/auto.h"
+#include "base/half.h"
 #include "data/synthetic.h"
 #include "ranks/ranks.h"
 #include "train/trainer.h"
@@ -33,6 +34,12 @@ class TwinRanks final : public Ranks {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     std::copy(mine.begin(), mine.end(), all.begin());
     std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(mine.size()));
+  }
+  void all_to_all(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    // The other rank sends what this one sends itself.
+    const auto half = static_cast<std::ptrdiff_t>(mine.size() / 2);
+    std::copy(mine.begin(), mine.begin() + half, all.begin());
+    std::copy(mine.begin(), mine.begin() + half, all.begin() + half);
   }
   [[noreturn]] void abort(int code) override { std::_Exit(code); }
   void finish() override {}
@@ -155,6 +162,45 @@ TEST(RankPlan, OverlapChangesNoBit) {
     weights.push_back(std::move(all));
   }
   EXPECT_TRUE(weights[0] == weights[1]);
+}
+
+// Two ranks with the same gradients: twice what one has, rounded to the type that travels.
+TEST(RankPlan, WhatTravelsNarrowIsAddedInFloats) {
+  TwinRanks ranks;
+  const std::unique_ptr<Device> device = make_cpu_device();
+  // An odd number, so that the ranks' parts differ, in two tensors with a gap between them.
+  constexpr std::int64_t kFirst = 37, kSecond = 6;
+  for (const DType wire : {DType::bf16, DType::f16}) {
+    Graph graph;
+    const ValueId a = graph.add_value("a", {Shape({kFirst}), DType::f32}, Role::gradient);
+    const ValueId b = graph.add_value("b", {Shape({kSecond}), DType::f32}, Role::gradient);
+    const std::vector<ValueId> sums = graph.add_node(
+        OpKind::all_reduce, AllReduceAttributes{.ranks = 2, .in_place = true, .wire = wire}, {a, b},
+        "gradients", Phase::backward_weights);
+    for (const ValueId sum : sums) graph.mark_output(sum);
+    Session session(*device);
+    const Session::PlanId id =
+        session.add(plan_for(graph, {.backend = "native", .cache = {}}, *device));
+    session.prepare();
+    for (const auto& [name, count] : {std::pair{"a", kFirst}, std::pair{"b", kSecond}}) {
+      std::vector<float> values(static_cast<std::size_t>(count));
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = 0.37F * static_cast<float>(i + 1) * (i % 2 == 0 ? 1.0F : -1.0F);
+      }
+      session.write(name, std::as_bytes(std::span(values)));
+    }
+    session.run(id);
+    for (const auto& [name, count] : {std::pair{"a", kFirst}, std::pair{"b", kSecond}}) {
+      std::vector<float> sum(static_cast<std::size_t>(count));
+      session.read(name, std::as_writable_bytes(std::span(sum)));
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        const float one = 0.37F * static_cast<float>(i + 1) * (i % 2 == 0 ? 1.0F : -1.0F);
+        const double travels = wire == DType::bf16 ? widened(narrowed<BFloat16>(one))
+                                                   : widened(narrowed<Float16>(one));
+        EXPECT_EQ(sum[i], static_cast<float>(2.0 * travels)) << name << i;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ std::vector<std::string> machines;  // of each rank
 
 constexpr double kRollCallSeconds = 2.0;
 constexpr double kSpinSeconds = 0.002;
-constexpr unsigned kRestMicroseconds = 50;
+constexpr double kShortestRest = 50e-6, kLongestRest = 2e-3;
+constexpr double kRestShare = 0.01;  // of the time that it has waited
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -89,7 +90,8 @@ const char* wait_for(MPI_Request& request, double seconds) {
     const double waited = seconds_since(start);
     if (waited > seconds) return time_is_up(seconds);
     if (waited > kSpinSeconds) {
-      usleep(kRestMicroseconds);
+      const double rest = std::clamp(kRestShare * waited, kShortestRest, kLongestRest);
+      usleep(static_cast<useconds_t>(rest * 1e6));
     } else {
       sched_yield();
     }
@@ -121,6 +123,15 @@ const char* all_gather(const void* mine, std::int64_t bytes, void* all, double s
   const int status = MPI_Iallgather(mine, static_cast<int>(bytes), MPI_BYTE, all,
                                     static_cast<int>(bytes), MPI_BYTE, MPI_COMM_WORLD, &request);
   if (status != MPI_SUCCESS) return failed("MPI_Iallgather", status);
+  return wait_for(request, seconds);
+}
+
+const char* all_to_all(const void* mine, std::int64_t bytes, void* all, double seconds) {
+  if (bytes > INT_MAX) return "more bytes than one exchange takes";
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int status = MPI_Ialltoall(mine, static_cast<int>(bytes), MPI_BYTE, all,
+                                   static_cast<int>(bytes), MPI_BYTE, MPI_COMM_WORLD, &request);
+  if (status != MPI_SUCCESS) return failed("MPI_Ialltoall", status);
   return wait_for(request, seconds);
 }
 
@@ -191,6 +202,7 @@ extern "C" __attribute__((visibility("default"))) const ridgeline::mpi::Module* 
   learn_machines();
   module.all_reduce = all_reduce;
   module.all_gather = all_gather;
+  module.all_to_all = all_to_all;
   module.abort = abort;
   module.finish = finish;
   return &module;
