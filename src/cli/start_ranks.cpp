@@ -20,6 +20,8 @@ namespace {
 
 constexpr double kPace = 0.1;          // seconds between two looks at the job
 constexpr double kRestartPause = 1.0;  // seconds
+// Of mpirun where it reaches a host by ssh and that fails.
+constexpr int kNotStarted = 255;
 
 struct Ending {
   int code = 0;
@@ -58,6 +60,9 @@ int start_ranks(const StartRanks& options) {
     const Ending ending = run_job(words);
     if (ending.signal != 0) return 128 + ending.signal;
     if (ending.code == 0 || ending.code == 2) return ending.code;
+    if (ending.code == kNotStarted) {
+      bad_input("--ranks: mpirun could not start the ranks; is every host of its list reachable?");
+    }
     if (left == 0) {
       message(fmt::format("ridgeline: the ranks have failed (exit code {})\n", ending.code));
       return 1;

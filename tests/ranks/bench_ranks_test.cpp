@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "measure/iterations/rank_step.h"
 #include "store/store.h"
+#include "support/program.h"
 #include "support/rank_jobs.h"
 
 namespace ridgeline {
@@ -45,9 +46,10 @@ TEST_F(BenchRanks, EveryNumberIsMeasuredAndStored) {
       EXPECT_GT(result["exchange_ms"].get<double>(), 0.0);
       EXPECT_GT(result["exposed_ms"].get<double>(), 0.0);
     }
-    // A step's work is that of all ranks.
-    EXPECT_EQ(result["training_flops"].get<double>() / ranks,
-              json["results"][0]["training_flops"].get<double>());
+    // A step's work is that of all ranks; sums over ranks are little beside it.
+    EXPECT_NEAR(
+        result["training_flops"].get<double>() / json["results"][0]["training_flops"].get<double>(),
+        ranks, 0.02 * ranks);
   }
   using Batches = std::map<std::pair<int, std::string>, std::int64_t>;
   EXPECT_EQ(batches, (Batches{{{1, ""}, 16},
@@ -80,7 +82,7 @@ TEST_F(BenchRanks, EveryNumberIsMeasuredAndStored) {
     EXPECT_GT(stored.numbers.at("exchange_seconds"), 0.0);
     EXPECT_GE(stored.numbers.at("slow_rank_share"), 0.0);
     for (const Sample& sample : store.samples(stored.id)) {
-      if (sample.kind == SampleKind::measured) EXPECT_TRUE(sample.exposed_seconds.has_value());
+      EXPECT_EQ(sample.exposed_seconds.has_value(), sample.kind != SampleKind::split);
     }
   }
   EXPECT_EQ(joined, 2U);
@@ -137,7 +139,6 @@ TEST_F(BenchRanks, AKilledRankEndsItsConfigurationAlone) {
     }
   }
   const Outcome outcome = call.finish();
-  EXPECT_NE(outcome.code, 0);
   EXPECT_TRUE(contains(outcome.err + outcome.out, "the job of 2 ranks: ")) << outcome.err;
   EXPECT_TRUE(processes_in(folder_).empty());
 }

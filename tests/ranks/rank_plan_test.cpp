@@ -179,8 +179,8 @@ TEST(RankPlan, WhatTravelsNarrowIsAddedInFloats) {
         "gradients", Phase::backward_weights);
     for (const ValueId sum : sums) graph.mark_output(sum);
     Session session(*device);
-    const Session::PlanId id =
-        session.add(plan_for(graph, {.backend = "native", .cache = {}}, *device));
+    const Session::PlanId id = session.add(
+        plan_for(graph, {.backend = "native", .disabled_passes = {}, .cache = {}}, *device));
     session.prepare();
     for (const auto& [name, count] : {std::pair{"a", kFirst}, std::pair{"b", kSecond}}) {
       std::vector<float> values(static_cast<std::size_t>(count));

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/synthetic.h"
+#include "support/program.h"
 #include "support/rank_jobs.h"
 #include "train/trainer.h"
 
@@ -218,6 +219,20 @@ TEST_F(Ranks, ALauncherThatIsMissingIsNamed) {
       shell("env PATH=/nonexistent " + testing::program() + " " + kTraining + "--ranks 2");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err, "ridgeline: --ranks: mpirun is not installed (Debian: openmpi-bin)\n");
+}
+
+TEST_F(Ranks, AHostThatCannotBeReachedIsToldAsSuch) {
+  if (!joined_by_open_mpi()) GTEST_SKIP() << "the host list and the agent are Open MPI's";
+  std::ofstream(folder_ / "hosts") << "elsewhere.invalid slots=2\n";
+  std::ofstream(folder_ / "agent") << "#!/bin/sh\nexit 255\n";  // as ssh ends
+  fs::permissions(folder_ / "agent", fs::perms::owner_all);
+  const Outcome outcome =
+      shell("env OMPI_MCA_orte_default_hostfile=hosts OMPI_MCA_plm_rsh_agent=$PWD/agent " +
+            testing::program() + " " + kTraining + "--epochs 1 --ranks 2");
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "mpirun could not start the ranks")) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "ridgeline: "), 1U) << outcome.err;
+  EXPECT_TRUE(processes_in(folder_).empty());
 }
 
 TEST_F(Ranks, OtherOptionsOnOneRankAreNamed) {

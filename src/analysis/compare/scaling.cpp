@@ -42,14 +42,35 @@ ScaledRatio times(ScaledRatio ratio, double factor) {
   return {ratio.value * factor, ratio.low * factor, ratio.high * factor, ratio.range};
 }
 
-// Of those that scale as `weak` tells, the one with the fewest ranks, itself included.
+// How much alike two runs are in what ranks are.
+int likeness(const ScalingRun& a, const ScalingRun& b) {
+  return (a.executor.transport == b.executor.transport ? 1 : 0) +
+         (a.executor.bucket_bytes == b.executor.bucket_bytes ? 1 : 0) +
+         (a.executor.nodes == b.executor.nodes ? 1 : 0) +
+         (a.executor.reduce == b.executor.reduce ? 1 : 0) +
+         (a.work.synchronised_norms == b.work.synchronised_norms ? 1 : 0);
+}
+
+// Ranks that exchange in another way are no base; one rank alone exchanges nothing.
+bool may_be_base(const ScalingRun& run, const ScalingRun& of) {
+  return run.executor.ranks == 1 ||
+         (exchanges(run) && run.executor.transport == of.executor.transport &&
+          run.executor.reduce == of.executor.reduce);
+}
+
+// Of those that scale as `weak` tells, the one with the fewest ranks, itself included; of several
+// the most alike.
 std::size_t base_of(std::span<const ScalingRun> runs, std::size_t of, bool weak) {
   std::size_t base = of;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (!same_without_ranks(runs[i], runs[of])) continue;
-    if (!(weak ? is_weak(runs[i], runs[of]) : is_strong(runs[i], runs[of]))) continue;
-    if (!exchanges(runs[i])) continue;
-    if (runs[i].executor.ranks < runs[base].executor.ranks) base = i;
+    const ScalingRun& run = runs[i];
+    if (!same_without_ranks(run, runs[of]) || !may_be_base(run, runs[of])) continue;
+    if (!(weak ? is_weak(run, runs[of]) : is_strong(run, runs[of]))) continue;
+    const int ranks = run.executor.ranks, fewest = runs[base].executor.ranks;
+    if (ranks < fewest || (ranks == fewest && base != of &&
+                           likeness(run, runs[of]) > likeness(runs[base], runs[of]))) {
+      base = i;
+    }
   }
   return base;
 }

@@ -23,6 +23,9 @@ std::string last_error, library_name;
 MPI_Comm control = MPI_COMM_NULL;   // for who waits for whom
 std::vector<std::string> machines;  // of each rank
 
+// Between ranks of one machine messages are copied through memory: in parts that stay in its caches
+// they travel several times as fast as whole.
+constexpr std::int64_t kCachedBytes = 256 << 10;
 constexpr double kRollCallSeconds = 2.0;
 constexpr double kSpinSeconds = 0.002;
 constexpr double kShortestRest = 50e-6, kLongestRest = 2e-3;
@@ -105,8 +108,9 @@ MPI_Datatype type_of(Type type) {
 const char* all_reduce(void* data, std::int64_t count, Type type, Reduction reduction,
                        double seconds) {
   const std::int64_t size = type == Type::f32 ? 4 : 8;
-  for (std::int64_t first = 0; first < count; first += INT_MAX / 8) {
-    const auto part = static_cast<int>(std::min<std::int64_t>(count - first, INT_MAX / 8));
+  const std::int64_t most = module.nodes == 1 ? kCachedBytes / size : INT_MAX / 8;
+  for (std::int64_t first = 0; first < count; first += most) {
+    const auto part = static_cast<int>(std::min(count - first, most));
     MPI_Request request = MPI_REQUEST_NULL;
     const int status =
         MPI_Iallreduce(MPI_IN_PLACE, static_cast<char*>(data) + first * size, part, type_of(type),

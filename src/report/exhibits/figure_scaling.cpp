@@ -12,13 +12,17 @@
 namespace ridgeline::report {
 namespace {
 
-// A batch is what the lines of weak scaling are known by: each rank's.
+// Lines of weak scaling are known by the batch of each rank.
 std::string series_name(const Names& names, const ScaledRun& scaled) {
-  const std::int64_t batch = scaled.base->run.work.batch / scaled.base->run.executor.ranks;
-  return fmt::format("{}, {}, batch {}{}", names.of(*scaled.run),
-                     scaled.point.weak ? "weak" : "strong",
-                     scaled.point.weak ? batch : scaled.run->run.work.batch,
-                     scaled.point.weak ? " for each rank" : "");
+  const std::int64_t batch = scaled.run->run.work.batch;
+  std::string name = names.of(*scaled.run);
+  const bool unconnected = scaled.run->run.executor.transport == kUnconnected;
+  if (unconnected && name.find(kUnconnected) == std::string::npos) {
+    name += fmt::format(", {}", kUnconnected);
+  }
+  if (!scaled.point.weak) return fmt::format("{}, strong, batch {}", name, batch);
+  return fmt::format("{}, weak, batch {} for each rank", name,
+                     batch / scaled.run->run.executor.ranks);
 }
 
 // The run with the most ranks whose efficiency is the lowest, and what it exchanges for.
@@ -27,7 +31,9 @@ std::string reading_of_scaling(const std::vector<ScaledRun>& scaled) {
   for (const ScaledRun& each : scaled) most = std::max(most, each.run->run.executor.ranks);
   const ScaledRun *best = nullptr, *worst = nullptr;
   for (const ScaledRun& each : scaled) {
-    if (each.run->run.executor.ranks != most || each.run == each.base) continue;
+    const Executor& executor = each.run->run.executor;
+    if (executor.ranks != most || each.run == each.base) continue;
+    if (executor.transport == kUnconnected) continue;
     const auto better = [](const ScaledRun* a, const ScaledRun* b) {
       return a->point.efficiency.value > b->point.efficiency.value;
     };
@@ -58,26 +64,32 @@ std::vector<Figure> scaling_figures(const ExhibitInput& input) {
   std::vector<Figure> figures;
   if (scaled.empty()) return figures;
   Runs runs;
-  for (const ScaledRun& each : scaled) runs.push_back(each.run);
+  for (const ScaledRun& each : scaled) {
+    if (each.run != each.base) runs.push_back(each.run);
+  }
   Figure figure = new_figure(input, "Efficiency over ranks", "");
   figure.x = {.title = "ranks", .logarithmic = true};
   figure.y = {.title = "efficiency", .unit = "%", .low = 0.0};
-  const Names names(input.data, runs, {"ranks", "nodes", "transport", "bucket_bytes", "batch"});
+  const Names names(input.data, runs, {"ranks", "batch"});
   Notes notes(input.data);
   double most = 1.0, fewest = 1e9;
   for (const ScaledRun& each : scaled) {
-    const bool unconnected = each.run->run.executor.transport == kUnconnected;
-    const std::string name =
-        series_name(names, each) + (unconnected ? ", unconnected processes" : "");
+    if (each.run == each.base) continue;
+    const std::string name = series_name(names, each);
     const ScaledRatio& share = each.point.efficiency;
     const auto ranks = static_cast<double>(each.run->run.executor.ranks);
+    const auto first = static_cast<double>(each.base->run.executor.ranks);
     Series& series = series_named(figure, name, SeriesStyle::line_points);
+    if (series.points.empty()) {
+      series.points.push_back({.x = first, .y = 100.0});
+      notes.add(*each.base, name);
+    }
     series.points.push_back({.x = ranks,
                              .y = 100.0 * share.value,
                              .low = 100.0 * share.low,
                              .high = 100.0 * share.high});
     most = std::max(most, ranks);
-    fewest = std::min(fewest, ranks);
+    fewest = std::min(fewest, first);
     notes.add(*each.run, name);
   }
   for (Series& series : figure.series) std::ranges::sort(series.points, {}, &Point::x);
