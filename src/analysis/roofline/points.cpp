@@ -202,7 +202,8 @@ RooflinePoint point_of(const StepTime& step, const Roofs& roofs) {
     point.level = memory.level;
     point.level_share = memory.share;
   }
-  if (step.flops == 0) {
+  // Where links were not measured an exchange has the roof of what it moves.
+  if (step.flops == 0 || step.unit.ends_with(" ranks")) {
     point.compute_seconds = 0.0;
   } else if (const ComputeRoof* roof = roofs.find_compute(step.unit)) {
     point.compute_seconds = point.flops / roof->flops_per_second;
