@@ -202,7 +202,7 @@ TEST_F(Ranks, BadInputIsOneLineOfRankZero) {
       {"--ranks 2 --epochs 1 --restarts 2", "--restarts needs --checkpoint DIR"},
       {"--epochs 1 --restarts 2", "--restarts belongs to --ranks"},
       {"--ranks 2 --epochs 1 --bucket 0", "--bucket 0: must be above 0 MiB"},
-      {"--ranks 2 --epochs 1 --reduce int8", "--reduce: 'int8' not in"},
+      {"--ranks 2 --epochs 1 --reduce int8", "--reduce: unknown value 'int8'"},
       {"--ranks 2 --epochs 1 --rank-timeout 0", "--rank-timeout 0: must be at least 1 second"},
   };
   for (const auto& [words, reason] : calls) {
