@@ -20,9 +20,8 @@ std::string series_name(const Names& names, const ScaledRun& scaled) {
   if (unconnected && name.find(kUnconnected) == std::string::npos) {
     name += fmt::format(", {}", kUnconnected);
   }
-  if (!scaled.point.weak) return fmt::format("{}, strong, batch {}", name, batch);
-  return fmt::format("{}, weak, batch {} for each rank", name,
-                     batch / scaled.run->run.executor.ranks);
+  if (!scaled.point.weak) return fmt::format("strong, batch {}: {}", batch, name);
+  return fmt::format("weak, {} for each rank: {}", batch / scaled.run->run.executor.ranks, name);
 }
 
 // The run with the most ranks whose efficiency is the lowest, and what it exchanges for.

@@ -28,7 +28,7 @@ Table table_of(const ExhibitInput& input, const std::vector<ScaledRun>& scaled, 
   };
   RunTable table(
       input, runs,
-      {.title = weak ? "Weak scaling" : "Strong scaling",
+      {.title = "Scaling",
        .caption = fmt::format(
            " {} Efficiency: samples a second for each rank, over those of the fewest ranks; 100% "
            "means that more ranks lose nothing. Of unconnected: speed as a share of as many "
