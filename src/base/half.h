@@ -79,6 +79,30 @@ template <typename T>
 [[nodiscard]] inline float float_of(BFloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
+// The same of fp16.
+[[nodiscard]] inline Float16 f16_of(float value) {
+  constexpr std::uint32_t kInfinity = 0x477FF000, kLeastNormal = 0x38800000;  // as floats
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
+  if (size > 0x7F800000) return {0x7E00};
+  if (size >= kInfinity) return {static_cast<std::uint16_t>(sign | 0x7C00)};
+  if (size < kLeastNormal) {
+    // Beside one half a float's last digit is the least number of fp16.
+    const float beside = std::bit_cast<float>(size) + 0.5F;
+    return {static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(beside) - 0x3F000000))};
+  }
+  const std::uint32_t near = size + 0xFFF + (size >> 13 & 1);
+  return {static_cast<std::uint16_t>(sign | (near - 0x38000000) >> 13)};
+}
+[[nodiscard]] inline float float_of(Float16 value) {
+  const std::uint32_t sign = std::uint32_t{value.bits & 0x8000U} << 16, size = value.bits & 0x7FFFU;
+  if (size < 0x400) {
+    const float small = static_cast<float>(size) * 0x1p-24F;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(small) | sign);
+  }
+  const std::uint32_t rebased = (size << 13) + 0x38000000;
+  return std::bit_cast<float>(sign | (size < 0x7C00 ? rebased : rebased + 0x38000000));
+}
 [[nodiscard]] inline float float_of(float value) { return value; }
 
 }  // namespace ridgeline

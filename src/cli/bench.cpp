@@ -2,6 +2,8 @@
 
 #include "lab/bench.h"
 
+#include <iostream>
+
 #include "backends/registry.h"
 #include "base/error.h"
 #include "cli/bench_output.h"
@@ -21,7 +23,9 @@ namespace {
 struct BenchOptions {
   BenchRequest request;
   OutputOptions output;
+  std::optional<std::int64_t> as_rank;  // of the configuration with that number
   std::string as_process;  // "2/7": process 2 of several, of 7 configurations; empty: none of them
+  std::string scaling = "strong";
   bool per_step = false;
 };
 
@@ -56,11 +60,42 @@ void tell_study(const BenchReport& report) {
   }
 }
 
+// The words of this call as one of the ranks of a configuration.
+std::vector<std::string> rank_command(const BenchOptions& options, std::size_t number, int threads,
+                                      double bucket_mib) {
+  std::vector<std::string> words = command_words();
+  words[0] = own_program();
+  words.insert(words.end(), {"--as-rank", std::to_string(number)});
+  const BenchWork& work = options.request.work;
+  if (work.run.threads == 0) {
+    words.insert(words.end(), {"--threads", std::to_string(threads)});
+  }
+  if (!work.ranks.bucket_mib)
+    words.insert(words.end(), {"--bucket", fmt::format("{}", bucket_mib)});
+  return words;
+}
+
+int run_as_rank(const BenchOptions& options) {
+  CallListener silent;
+  const auto read = [] {
+    std::string line;
+    return std::getline(std::cin, line) ? std::optional(line) : std::nullopt;
+  };
+  bench_as_rank(options.request, static_cast<std::size_t>(*options.as_rank), silent, read,
+                [](const std::string& line) { print(line + '\n'); });
+  return 0;
+}
+
 int run_bench_command(const BenchOptions& options) {
   if (!options.as_process.empty()) return run_as_process(options);
+  if (options.as_rank) return run_as_rank(options);
   check_writable(options.output.csv);
   Terminal terminal(options.output.json);
-  const BenchReport report = run_bench(options.request, terminal, process_command);
+  BenchRequest request = options.request;
+  request.work.ranks.command = [&](std::size_t number, int threads, double bucket_mib) {
+    return rank_command(options, number, threads, bucket_mib);
+  };
+  const BenchReport report = run_bench(request, terminal, process_command);
   terminal.clear();
   tell_study(report);
   if (!options.output.csv.empty()) write_file_atomically(options.output.csv, bench_csv(report));
@@ -83,6 +118,32 @@ int run_bench_command(const BenchOptions& options) {
     return 128 + terminal.signal();
   }
   return report.failed() ? 1 : 0;
+}
+
+void add_rank_options(Parser& command, BenchOptions& options) {
+  RankWork& ranks = options.request.work.ranks;
+  command.heading("Ranks");
+  command.add_option(
+      "--ranks LIST", options.request.axes.ranks,
+      "Numbers of processes that share the steps, such as 1,2,4; mpirun starts them");
+  command
+      .add_option("--scaling NAME", options.scaling,
+                  "strong divides --batch among the ranks; weak gives each rank --batch samples")
+      ->values({"strong", "weak"});
+  command.add_flag("--unconnected", ranks.unconnected,
+                   "Also measure as many processes at the same time that exchange nothing");
+  command.add_option(
+      "--bucket MIB", ranks.bucket_mib,
+      "Gradients that travel between ranks together [default: by the links that 'env "
+      "--measure --ranks N' measured, else 1]");
+  command.add_flag("--sync-batch-norm", ranks.synchronise_norms,
+                   "Batch norms use the statistics of all ranks' samples");
+  command
+      .add_option("--reduce NAME", ranks.reduce,
+                  "How gradients travel between ranks: fp32, or bf16 and fp16 with half the bytes; "
+                  "they are added in fp32")
+      ->values({"fp32", "bf16", "fp16"});
+  command.add_option("--as-rank", options.as_rank)->hidden();
 }
 
 }  // namespace
@@ -133,6 +194,8 @@ void add_bench(Parser& program, Action& action) {
                       "Repeat everything in N processes, one after another");
   command->add_option("--as-process", options->as_process)->hidden();
   add_telemetry_option(*command, request.telemetry_hz);
+  add_rank_options(*command, *options);
+  command->heading(kMeasuringHeading);
   command->add_flag("!--no-split", request.split,
                     "Do not time forward, backward and optimizer separately");
   command->add_option("--peer-timeout SECONDS", work.peer_seconds,
@@ -154,9 +217,12 @@ void add_bench(Parser& program, Action& action) {
        "ridgeline bench resnet50 --batch 128 --precision bf16 --backend cuda,cudnn,auto --device "
        "cuda:0",
        "ridgeline bench densenet121 --inference --batch 1,64",
+       "ridgeline bench resnet18 --image 64 --batch 16 --ranks 1,2,4 --scaling weak --unconnected",
        "ridgeline bench resnet18 --data photos/ --loader --workers 2 --image 64"});
-  command->callback(
-      [options, &action] { action = [options] { return run_bench_command(*options); }; });
+  command->callback([options, &action] {
+    options->request.work.ranks.weak = options->scaling == "weak";
+    action = [options] { return run_bench_command(*options); };
+  });
 }
 
 }  // namespace ridgeline::cli

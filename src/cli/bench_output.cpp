@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/scaling_output.h"
 #include "cli/store_figures.h"
 #include "cli/tables.h"
 #include "measure/memory_ledger.h"
@@ -349,7 +350,8 @@ std::string bench_text(const BenchReport& report, bool per_step) {
   for (BenchRow& row : rows) row.versus_first = versus_first(rows, row);
   std::string text;
   if (!rows.empty()) {
-    text = fitted(bench_header(rows, report)) + table_text(rows) + '\n' + before_text(rows);
+    text = fitted(bench_header(rows, report)) + table_text(rows) + '\n' + scaling_text(report) +
+           before_text(rows);
   }
   for (const std::string& part :
        {findings_text(rows), notes_text(report, rows), left_out_text(report)}) {
@@ -366,7 +368,7 @@ std::string bench_text(const BenchReport& report, bool per_step) {
 std::string bench_csv(const BenchReport& report) {
   std::string text;
   for (const IdentityField& field : identity_fields()) text += fmt::format("{},", field.name);
-  text += "iteration,ms,process,block,device_ms,data_wait_ms,upload_ms\n";
+  text += "iteration,ms,process,block,device_ms,data_wait_ms,upload_ms,exchange_ms,exposed_ms\n";
   const auto cell = [](const std::optional<double>& seconds) {
     return seconds ? fmt::format("{}", *seconds * 1e3) : std::string();
   };
@@ -381,10 +383,11 @@ std::string bench_csv(const BenchReport& report) {
     std::map<std::int64_t, std::int64_t> numbers;  // of the process
     for (const Sample& sample : measured.samples) {
       if (sample.kind != SampleKind::measured) continue;
-      text += fmt::format("{}{},{},{},{},{},{},{}\n", identity, ++numbers[sample.process],
+      text += fmt::format("{}{},{},{},{},{},{},{},{},{}\n", identity, ++numbers[sample.process],
                           sample.wall_seconds * 1e3, sample.process, sample.block,
                           cell(sample.device_seconds), cell(sample.data_wait_seconds),
-                          cell(sample.upload_seconds));
+                          cell(sample.upload_seconds), cell(sample.exchange_seconds),
+                          cell(sample.exposed_seconds));
     }
   }
   return text;

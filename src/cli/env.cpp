@@ -1,14 +1,17 @@
 // ridgeline env: information about this machine and build, and the measured ceilings.
 
 #include <algorithm>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/bf16_unit.h"
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "cli/ceilings_output.h"
 #include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
@@ -17,8 +20,11 @@
 #include "devices/opencl.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/ceilings/hardware.h"
+#include "measure/ceilings/link_ceilings.h"
 #include "measure/machine/environment.h"
 #include "measure/telemetry/telemetry.h"
+#include "ranks/launch.h"
+#include "ranks/ranks.h"
 #include "store/store.h"
 
 namespace ridgeline::cli {
@@ -159,6 +165,8 @@ nlohmann::ordered_json environment_document(const Environment& env) {
 struct EnvOptions {
   bool json = false, measure = false, sensors = false, force = false;
   std::string device;  // empty: all that there are
+  std::string ranks;   // numbers of them; empty: their links are not measured
+  bool as_rank = false;
   std::string store = "ridgeline.db";
   std::string label;
 };
@@ -242,6 +250,59 @@ int run_measure(const EnvOptions& options) {
   return 0;
 }
 
+std::vector<int> rank_counts(const std::string& list) {
+  std::vector<int> counts;
+  for (const std::string_view piece : pieces_of(list, ",")) {
+    constexpr int kMost = 65536;
+    const int count = number_in<int>(piece).value_or(0);
+    if (count < 2 || count > kMost) {
+      bad_input("--ranks {}: must be numbers from 2 to {}", list, kMost);
+    }
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+int run_as_rank() {
+  if (launched_ranks() > 1) join_ranks();
+  if (joined_ranks() == nullptr) bad_input("--as-rank: this process is no rank");
+  const auto read = [] {
+    std::string line;
+    return std::getline(std::cin, line) ? std::optional(line) : std::nullopt;
+  };
+  serve_links(*joined_ranks(), read, [](const std::string& line) { print(line + '\n'); });
+  return 0;
+}
+
+int run_links(const EnvOptions& options) {
+  const std::vector<int> counts = rank_counts(options.ranks);
+  const Environment env = read_environment();
+  const EnvironmentRecord record = environment_record(env, options.label);
+  Store store(options.store);
+  store.add(record);
+  std::vector<Ceiling> all;
+  for (const int count : counts) {
+    std::vector<std::string> command = rank_launcher(count);
+    command.insert(command.end(), {own_program(), "env", "--as-rank"});
+    const std::vector<Ceiling> found = links_of_job(command);
+    store.replace_ceilings(record.key, link_device(count), found);
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  if (options.json) {
+    print(json_document(nlohmann::ordered_json{{"environment_key", record.key},
+                                               {"store", options.store},
+                                               {"ceilings", ceilings_json(all)}}));
+    return 0;
+  }
+  print(
+      ceilings_text(all) +
+      fmt::format("\nall-reduce of f32 by message size: latency is its time, mean over the ranks, "
+                  "as OSU's osu_allreduce counts; algorithm is bytes over that time, bus that "
+                  "times 2 (n - 1) / n, as nccl-tests count.\nStored in {} for environment {}\n",
+                  options.store, record.key));
+  return 0;
+}
+
 }  // namespace
 
 void add_env(Parser& program, Action& action) {
@@ -256,6 +317,12 @@ void add_env(Parser& program, Action& action) {
       ->add_option("--device NAME", options->device,
                    "Measure only this device: cpu, cuda:0 or opencl:0 [default: all]")
       ->needs(measure);
+  command
+      ->add_option("--ranks LIST", options->ranks,
+                   "Measure only the links between so many ranks, such as 2,4: time and bandwidth "
+                   "of an all-reduce by size")
+      ->needs(measure);
+  command->add_flag("--as-rank", options->as_rank, "Measure links as one of the ranks")->hidden();
   command
       ->add_flag("--force", options->force,
                  "Measure all ceilings again, not only those that a busy machine spoiled")
@@ -274,9 +341,12 @@ void add_env(Parser& program, Action& action) {
   add_json_option(*command, options->json);
   add_table_options(*command, ceiling_columns());
   command->examples({"ridgeline env", "ridgeline env --sensors",
-                     "ridgeline env --measure --device cpu --store lab.db"});
+                     "ridgeline env --measure --device cpu --store lab.db",
+                     "ridgeline env --measure --ranks 2,4"});
   command->callback([options, &action] {
     action = [options] {
+      if (options->as_rank) return run_as_rank();
+      if (!options->ranks.empty()) return run_links(*options);
       if (options->measure) return run_measure(*options);
       if (options->sensors) return run_sensors(options->json);
       const Environment env = read_environment();

@@ -129,8 +129,15 @@ void add_rank_options(Parser& command, TrainOptions& options) {
                      "How often to start again from the last checkpoint when a rank fails");
   command.add_option("--rank-timeout SECONDS", ranks.timeout,
                      "End the training when a rank has not answered for so long");
-  command.add_option("--bucket MIB", ranks.bucket_mib,
-                     "Gradients that travel between ranks together");
+  command.add_option(
+      "--bucket MIB", ranks.bucket_mib,
+      "Gradients that travel between ranks together [default: by the links that 'env "
+      "--measure --ranks N' measured, else 1]");
+  command
+      .add_option("--reduce NAME", ranks.reduce,
+                  "How gradients travel between ranks: fp32, or bf16 and fp16 with half the bytes; "
+                  "they are added in fp32")
+      ->values({"fp32", "bf16", "fp16"});
   command.add_flag("--sync-batch-norm", ranks.synchronise_norms,
                    "Batch norms use the statistics of all ranks' samples");
 }

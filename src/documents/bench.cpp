@@ -70,6 +70,8 @@ Json result_json(const Measured& measured, const std::string& run, bool per_step
   add("warmup_ms", summary.warmup_seconds * 1e3);
   add("data_wait_ms", ms_json(summary.data_wait_seconds));
   add("upload_ms", ms_json(summary.upload_seconds));
+  add("exchange_ms", ms_json(summary.exchange_seconds));
+  add("exposed_ms", ms_json(summary.exposed_seconds));
   add("forward_ms", ms_json(summary.forward_seconds));
   add("backward_ms", ms_json(summary.backward_seconds));
   add("optimizer_ms", ms_json(summary.optimizer_seconds));
@@ -92,6 +94,34 @@ Json result_json(const Measured& measured, const std::string& run, bool per_step
   return row;
 }
 
+Json ratio_json(const std::optional<ScaledRatio>& ratio) {
+  if (!ratio) return nullptr;
+  return {{"value", ratio->value}, {"low", ratio->low}, {"high", ratio->high}};
+}
+
+Json scaling_json(const BenchReport& report) {
+  Json list = Json::array();
+  for (const ScalingPoint& point : scaling_of(report)) {
+    const Measured& measured = report.results[point.run];
+    const Measured& base = report.results[point.base];
+    const MeasuredSummary summary = summarise(measured);
+    list.push_back({{"scaling", point.weak ? "weak" : "strong"},
+                    {"model", measured.subject.work.model},
+                    {"backend", measured.subject.executor.backend},
+                    {"batch", measured.subject.work.batch},
+                    {"ranks", measured.subject.executor.ranks},
+                    {"transport", text_or_null(measured.subject.executor.transport)},
+                    {"base_ranks", base.subject.executor.ranks},
+                    {"speedup", point.speedup},
+                    {"efficiency", ratio_json(point.efficiency)},
+                    {"of_unconnected", ratio_json(point.of_unconnected)},
+                    {"exchange_ms", ms_json(summary.exchange_seconds)},
+                    {"exposed_ms", ms_json(summary.exposed_seconds)},
+                    {"slow_rank_share", or_null(number_of(measured, "slow_rank_share"))}});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::optional<double> number_of(const Measured& measured, const char* name) {
@@ -109,6 +139,24 @@ std::vector<Finding> findings_of(const Measured& measured, const MeasuredSummary
   std::vector<Finding> all = measured.ending.details.findings;
   all.insert(all.end(), summary.findings.begin(), summary.findings.end());
   return all;
+}
+
+std::vector<ScalingPoint> scaling_of(const BenchReport& report) {
+  std::vector<ScalingRun> runs;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < report.results.size(); ++i) {
+    const Measured& measured = report.results[i];
+    if (!has_samples(measured)) continue;
+    runs.push_back({measured.subject.work, measured.subject.executor, run_series(measured.samples),
+                    report.grouping.empty() ? "this" : ""});
+    places.push_back(i);
+  }
+  std::vector<ScalingPoint> points = scaling_points(runs);
+  for (ScalingPoint& point : points) {
+    point.run = places[point.run];
+    point.base = places[point.base];
+  }
+  return points;
 }
 
 std::string bench_json(const BenchReport& report, bool per_step) {
@@ -137,6 +185,7 @@ std::string bench_json(const BenchReport& report, bool per_step) {
                         {"reason", each.reason}});
   }
   Json document = {{"results", std::move(results)},
+                   {"scaling", scaling_json(report)},
                    {"failed", std::move(failed)},
                    {"left_out", std::move(left_out)},
                    {"store", text_or_null(report.store)},

@@ -6,11 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "analysis/compare/scaling.h"
 #include "lab/bench.h"
 
 namespace ridgeline {
 
 [[nodiscard]] std::string bench_json(const BenchReport& report, bool per_step);
+
+// What more ranks gain; runs are places in the report's results.
+[[nodiscard]] std::vector<ScalingPoint> scaling_of(const BenchReport& report);
 
 // Of the run's numbers; nothing: it has none of that name.
 [[nodiscard]] std::optional<double> number_of(const Measured& measured, const char* name);

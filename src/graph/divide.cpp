@@ -167,9 +167,10 @@ class Divider {
     const std::string layer = fmt::format("gradients.{}", summed_buckets_++);
     if (options_.several_passes) values = accumulate(bucket, values, layer);
     if (options_.ranks > 1 && options_.last_pass) {
-      values = made_.graph.add_node(OpKind::all_reduce,
-                                    AllReduceAttributes{.ranks = options_.ranks, .in_place = true},
-                                    values, layer, Phase::backward_weights);
+      values = made_.graph.add_node(
+          OpKind::all_reduce,
+          AllReduceAttributes{.ranks = options_.ranks, .in_place = true, .wire = options_.wire},
+          values, layer, Phase::backward_weights);
     }
     for (std::size_t i = 0; i < bucket.size(); ++i) summed_[at(bucket[i])] = values[i];
   }

@@ -24,6 +24,7 @@ struct DivideOptions {
   int ranks = 1;
   // Gradients travel together until they are so large.
   std::int64_t bucket_bytes = kBucketBytes;
+  DType wire = DType::f32;  // how they travel: f32, bf16 or f16
   // Batch norms use statistics of all ranks' rows; otherwise each rank those of its own.
   bool synchronise_norms = false;
   // Of several passes: whether sums of gradients begin here, and whether the update ends this one.

@@ -6,16 +6,20 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "lab/board/bench_board.h"
+#include "lab/bucket.h"
 #include "measure/iterations/blocks.h"
 #include "measure/iterations/events.h"
 #include "measure/iterations/grouping.h"
 #include "measure/iterations/processes.h"
 #include "measure/iterations/quiet.h"
+#include "measure/iterations/rank_step.h"
 #include "measure/iterations/recorder.h"
 #include "measure/iterations/sinks.h"
 #include "measure/iterations/telemetry_watch.h"
+#include "ranks/launch.h"
 #include "store/identity_fields.h"
 
 namespace ridgeline {
@@ -76,12 +80,35 @@ void check_request(const BenchRequest& request) {
   }
 }
 
+// Each rank has the same threads, whatever their number: more ranks are more processors.
+void settle_ranks(BenchRequest& request, const std::vector<Combination>& all) {
+  int most = 1;
+  for (const Combination& each : all) most = std::max(most, each.rank_count());
+  if (most == 1) return;
+  if (request.processes > 1) bad_input("--processes cannot be combined with --ranks");
+  const std::optional<double>& bucket = request.work.ranks.bucket_mib;
+  if (bucket && (!(*bucket > 0.0) || !(*bucket <= 1e6))) {
+    bad_input("--bucket {}: must be above 0 MiB", *bucket);
+  }
+  if (request.work.run.threads > 0) return;
+  request.work.run.threads = threads_among(most);
+  set_thread_count(request.work.run.threads);
+}
+
+void tell_of_crowding(const std::vector<Combination>& all, CallListener& listener) {
+  int most = 1;
+  for (const Combination& each : all) most = std::max(most, each.rank_count());
+  if (const std::string note = crowding_note(most); !note.empty()) listener.note(note);
+}
+
 // The request with what was left open filled in, and checked.
 std::vector<Combination> checked(BenchRequest& request) {
   request.axes.optimizers = request.work.optimizer.name;
   check_request(request);
   request.work.workers = checked_workers(request.work.workers);
-  return combinations(request.axes, request.work.inference);
+  const std::vector<Combination> all = combinations(request.axes, request.work);
+  settle_ranks(request, all);
+  return all;
 }
 
 std::string order_text(std::size_t candidates, const BenchRequest& request) {
@@ -217,6 +244,8 @@ BenchReport run_bench(BenchRequest request, CallListener& listener,
   const std::vector<Combination> wanted = checked(request);
   check_store(request.store);
   if (!request.tensorboard.empty()) check_event_folder(request.tensorboard);
+  request.work.ranks.usual_bucket = [&](int ranks) { return usual_bucket(request.store, ranks); };
+  tell_of_crowding(wanted, listener);
   const BenchMatrix matrix = make_matrix(wanted, request.work, listener);
   const MemoryGroups grouping = groups_of(matrix);
 
@@ -288,6 +317,19 @@ void bench_as_process(BenchRequest request, std::int64_t number, std::size_t can
   EventWriter events(write);
   World world(listener);
   measure_here(matrix, groups_of(matrix), request, measuring, world, events);
+}
+
+void bench_as_rank(BenchRequest request, std::size_t number, CallListener& listener,
+                   const std::function<std::optional<std::string>()>& read,
+                   const std::function<void(const std::string&)>& write) {
+  if (launched_ranks() > 1) join_ranks();
+  ensure(joined_ranks() != nullptr, "this process is no rank");
+  Ranks& ranks = *joined_ranks();
+  const std::vector<Combination> all = checked(request);
+  const Combination& combination = all.at(number);
+  if (!ranks.first()) request.work.run.print_plan = request.work.run.explain = false;
+  serve_rank_step([&] { return make_step_of_rank(combination, request.work, ranks, listener); },
+                  combination.connected(), ranks, read, write);
 }
 
 }  // namespace ridgeline

@@ -57,4 +57,10 @@ struct BenchReport {
 void bench_as_process(BenchRequest request, std::int64_t number, std::size_t candidates,
                       CallListener& listener, const std::function<void(const std::string&)>& write);
 
+// One of several ranks that share the steps of a configuration: the one with that number. Rank 0
+// reads what to do and writes what was measured.
+void bench_as_rank(BenchRequest request, std::size_t number, CallListener& listener,
+                   const std::function<std::optional<std::string>()>& read,
+                   const std::function<void(const std::string&)>& write);
+
 }  // namespace ridgeline

@@ -88,7 +88,29 @@ void cross(std::vector<Combination>& all, std::string Combination::*field,
   all = std::move(crossed);
 }
 
+// With those that exchange nothing where they are asked for.
+std::vector<std::string> ranks_of(const BenchAxes& axes, const BenchWork& work) {
+  std::vector<std::string> counts = numbers_of("--ranks", axes.ranks, "");
+  const bool several = counts != std::vector<std::string>{"1"};
+  if (several && work.inference) bad_input("--ranks is for training steps, not for --inference");
+  if (several && work.loader) {
+    bad_input("--ranks {}: cannot be combined with --loader, which measures one process",
+              axes.ranks);
+  }
+  if (!work.ranks.unconnected) return counts;
+  std::vector<std::string> all;
+  for (const std::string& count : counts) {
+    all.push_back(count);
+    if (count != "1") all.push_back(fmt::format("{} {}", count, kUnconnected));
+  }
+  return all;
+}
+
 }  // namespace
+
+int Combination::rank_count() const { return std::stoi(ranks); }
+
+bool Combination::connected() const { return ranks.find(kUnconnected) == std::string::npos; }
 
 std::string Combination::text() const {
   std::string words = model;
@@ -96,10 +118,14 @@ std::string Combination::text() const {
   if (!samples.empty()) words += ", " + samples + " samples";
   words += fmt::format(", batch {}, {}", batch, precision);
   if (!optimizer.empty()) words += ", " + optimizer;
-  return words + fmt::format(", {} on {}", backend, device);
+  words += fmt::format(", {} on {}", backend, device);
+  return ranks == "1" ? words
+                      : words + fmt::format(", {} ranks{}", rank_count(),
+                                            connected() ? "" : ", unconnected");
 }
 
-std::vector<Combination> combinations(const BenchAxes& axes, bool inference) {
+std::vector<Combination> combinations(const BenchAxes& axes, const BenchWork& work) {
+  const bool inference = work.inference;
   static constexpr std::array<std::string_view, 3> kOptimizers = {"sgd", "adam", "adamw"};
   const auto models = list_of("--model", axes.models);
   for (const std::string& model : models) (void)onnx::named_config(model);
@@ -139,10 +165,12 @@ std::vector<Combination> combinations(const BenchAxes& axes, bool inference) {
   cross(all, &Combination::optimizer, optimizers);
   cross(all, &Combination::device, list_of("--device", axes.devices));
   cross(all, &Combination::backend, backends);
+  cross(all, &Combination::ranks, ranks_of(axes, work));
   for (Combination& each : all) {
     if (const std::string device = own_device(each.backend); !device.empty()) each.device = device;
     if (each.device.empty()) each.device = usual_device(each.backend);
     if (each.backend.empty()) each.backend = default_backend(device_kind(each.device));
+    each.number = static_cast<std::size_t>(&each - all.data());
   }
   return all;
 }

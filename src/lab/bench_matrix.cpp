@@ -16,6 +16,8 @@
 #include "measure/iterations/engine_step.h"
 #include "measure/iterations/inference_step.h"
 #include "measure/iterations/peer_step.h"
+#include "measure/iterations/rank_step.h"
+#include "ranks/launch.h"
 
 namespace ridgeline {
 namespace {
@@ -25,15 +27,14 @@ using DataPointer = std::shared_ptr<const Dataset>;
 // Makes measured steps of combinations. Devices and data are shared among them.
 class Builder {
  public:
-  Builder(const BenchWork& work, CallListener& listener) : work_(work), listener_(listener) {}
+  // `ranks`: this process is one of them; null: it measures, and starts them.
+  Builder(const BenchWork& work, CallListener& listener, Ranks* ranks = nullptr)
+      : work_(work), listener_(listener), ranks_(ranks) {}
 
   std::unique_ptr<MeasuredStep> build(const Combination& combination) {
-    RunOptions run = work_.run;
-    run.model = combination.model;
-    run.backend = combination.backend;
-    run.device = combination.device;
-    run.precision = combination.precision;
+    const RunOptions run = run_of(combination);
     const bool peer = is_peer(combination.backend);
+    check_ranks(combination);
     if (peer && work_.loader) {
       bad_input(
           "peers do not support --loader, because each batch would have to travel from process to "
@@ -53,17 +54,25 @@ class Builder {
                  .learning_rate = learning_rate(optimizer),
                  .full_batch = combination.batch == "full",
                  .loader = work_.loader,
-                 .workers = work_.workers};
+                 .workers = work_.workers,
+                 .ranks = combination.rank_count(),
+                 .connected = combination.connected(),
+                 .bucket_bytes = bucket_bytes(combination.rank_count()),
+                 .wire = wire_type(work_.ranks.reduce),
+                 .synchronise_norms = work_.ranks.synchronise_norms};
     spec.step.precision =
         peer ? static_cast<Precision>(choice_of("--precision", run.precision, kPrecisionNames))
              : precision_of(run, *device);
     const Source source = fit(spec.step, combination);
     set_normalisation(spec.step, work_.data.normalize);
+    if (spec.ranks > 1 && ranks_ == nullptr) return started(spec, combination);
     spec.plan =
         plan_request(run, peer ? std::string(own_backend(device->kind())) : combination.backend);
+    const std::int64_t batch = spec.step.batch;
+    if (ranks_ != nullptr) divide(spec, combination.connected());
     check_memory_of(spec.step, spec.plan, *device);
     spec.crop = spec.step.flip = work_.loader && source.photos;
-    const DataPointer data = data_of(source, spec.step);
+    const DataPointer data = data_of(source, batch, spec.step);
     spec.data = work_.data.data == "synthetic" ? "synthetic" : data->name;
     spec.data_samples = data->count();
     if (peer) {
@@ -126,17 +135,77 @@ class Builder {
                                   .data = std::move(data),
                                   .seed = seed});
     }
-    return make_engine_step({.work = identity.work,
-                             .executor = identity.executor,
-                             .step = spec.step,
-                             .request = spec.plan,
-                             .device = std::move(device),
-                             .data = std::move(data),
-                             .learning_rate = spec.learning_rate,
-                             .seed = seed,
-                             .loader = work_.loader,
-                             .workers = work_.workers,
-                             .crop = spec.crop});
+    return make_engine_step(
+        {.work = identity.work,
+         .executor = identity.executor,
+         .step = spec.step,
+         .request = spec.plan,
+         .device = std::move(device),
+         .data = std::move(data),
+         .learning_rate = spec.learning_rate,
+         .seed = seed,
+         .loader = work_.loader,
+         .workers = work_.workers,
+         .crop = spec.crop,
+         .ranks = ranks_,
+         .first_row = ranks_ != nullptr ? ranks_->rank() * spec.step.batch : 0});
+  }
+
+  // ---- Ranks.
+
+  [[nodiscard]] std::int64_t bucket_bytes(int ranks) const {
+    if (work_.ranks.bucket_mib) return std::llround(*work_.ranks.bucket_mib * (1 << 20));
+    return work_.ranks.usual_bucket ? work_.ranks.usual_bucket(ranks) : kBucketBytes;
+  }
+
+  static void check_ranks(const Combination& combination) {
+    if (combination.rank_count() == 1) return;
+    if (is_peer(combination.backend)) bad_input("a peer computes in one process");
+    if (combination.device != "cpu") bad_input("ranks work on the cpu so far");
+    if (combination.backend == "auto") {
+      bad_input("--backend auto: ranks would choose different kernels; name a backend");
+    }
+    if (combination.batch == "full") bad_input("--batch full is one batch of one process");
+  }
+
+  // The ranks know the rest.
+  std::unique_ptr<MeasuredStep> started(RunSpec& spec, const Combination& combination) {
+    spec.data = work_.data.data;
+    spec.plan = plan_request(run_of(combination), combination.backend);
+    network_ = describe_network(spec.step.model);
+    const Identity identity = describe_run(spec);
+    if (!work_.ranks.command) bad_input("--ranks: ranks are started by the program alone");
+    std::vector<std::string> command = rank_launcher(spec.ranks);
+    const std::vector<std::string> own = work_.ranks.command(
+        combination.number, thread_count(), static_cast<double>(spec.bucket_bytes) / (1 << 20));
+    command.insert(command.end(), own.begin(), own.end());
+    return make_rank_step({.work = identity.work,
+                           .executor = identity.executor,
+                           .command = std::move(command),
+                           .reply_seconds = work_.peer_seconds});
+  }
+
+  // The rows of this rank.
+  void divide(RunSpec& spec, bool connected) const {
+    StepSpec& step = spec.step;
+    const std::int64_t rows = step.batch / ranks_->size();
+    if (connected) {
+      step.divide = {.part = {.rows = rows, .pass_rows = step.batch, .batch_rows = step.batch},
+                     .ranks = ranks_->size(),
+                     .bucket_bytes = spec.bucket_bytes,
+                     .wire = spec.wire,
+                     .synchronise_norms = spec.synchronise_norms};
+    }
+    step.batch = rows;
+  }
+
+  [[nodiscard]] RunOptions run_of(const Combination& combination) const {
+    RunOptions run = work_.run;
+    run.model = combination.model;
+    run.backend = combination.backend;
+    run.device = combination.device;
+    run.precision = combination.precision;
+    return run;
   }
 
   // The data of a step before it is read whole: files are looked at, synthetic images not made yet.
@@ -191,6 +260,14 @@ class Builder {
       }
       step.batch = full ? source.samples : std::stoll(combination.batch);
     }
+    if (work_.ranks.weak) {
+      step.batch *= combination.rank_count();
+      if (source.files == nullptr) source.samples = std::max(source.samples, step.batch);
+    }
+    if (step.batch % combination.rank_count() != 0) {
+      bad_input("batch {} cannot be divided evenly among {} ranks", step.batch,
+                combination.rank_count());
+    }
     if (step.batch > source.samples) {
       bad_input("batch {} is larger than the data; it must be between 1 and {}", step.batch,
                 source.samples);
@@ -216,8 +293,8 @@ class Builder {
     }
   }
 
-  DataPointer data_of(const Source& source, const StepSpec& step) {
-    const std::int64_t needed = work_.loader ? source.samples : step.batch;
+  DataPointer data_of(const Source& source, std::int64_t batch, const StepSpec& step) {
+    const std::int64_t needed = work_.loader ? source.samples : batch;
     DataPointer& data = data_[fmt::format("{} {}", source.key, needed)];
     if (data != nullptr) return data;
     if (source.files == nullptr) {
@@ -241,6 +318,7 @@ class Builder {
 
   const BenchWork& work_;
   CallListener& listener_;
+  Ranks* ranks_;
   NetworkRecord network_;
   std::map<std::string, std::shared_ptr<Device>> devices_;
   std::map<std::string, DataPointer> files_, data_;
@@ -292,6 +370,12 @@ BenchMatrix make_matrix(const std::vector<Combination>& combinations, const Benc
   }
   matrix.devices = builder.devices();
   return matrix;
+}
+
+std::unique_ptr<MeasuredStep> make_step_of_rank(const Combination& combination,
+                                                const BenchWork& work, Ranks& ranks,
+                                                CallListener& listener) {
+  return Builder(work, listener, &ranks).build(combination);
 }
 
 }  // namespace ridgeline

@@ -3,6 +3,7 @@
 // The configurations that one call of `bench` measures: the product of the lists that its options
 // give, each of them checked and made ready to be measured, or left out with the reason.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "lab/options.h"
 #include "lab/step_data.h"
 #include "measure/iterations/measurement.h"
+#include "ranks/ranks.h"
 
 namespace ridgeline {
 
@@ -18,6 +20,20 @@ namespace ridgeline {
 struct BenchAxes {
   std::string models, backends, devices, batches = "64", precisions = "fp32", images, samples;
   std::string optimizers = "sgd";
+  std::string ranks = "1";
+};
+
+// Of steps that several processes share.
+struct RankWork {
+  bool weak = false;                 // a batch is that of each rank, not of all
+  bool unconnected = false;          // measures as many processes that exchange nothing, too
+  std::optional<double> bucket_mib;  // nothing: the usual one
+  std::function<std::int64_t(int ranks)> usual_bucket = {};
+  bool synchronise_norms = false;
+  std::string reduce = "fp32";  // how gradients travel
+  // The words that start this program as a rank of the configuration with that number.
+  std::function<std::vector<std::string>(std::size_t number, int threads, double bucket_mib)>
+      command = {};
 };
 
 // What all configurations share.
@@ -29,17 +45,23 @@ struct BenchWork {
   bool loader = false;  // batches come through the loader, every iteration
   int workers = 0;      // 0: one for each usable processor
   double peer_seconds = 600.0;
+  RankWork ranks = {};
 };
 
 // One configuration, by the words of the options; empty: what is usual.
 struct Combination {
   std::string model, image, samples, batch, precision, optimizer, device, backend;
+  std::string ranks = "1";  // "4", or "4 unconnected"
+  std::size_t number = 0;   // its place in the list of all
+
+  [[nodiscard]] int rank_count() const;
+  [[nodiscard]] bool connected() const;
   [[nodiscard]] std::string text() const;  // "resnet18, batch 16, image 64, fp32, native on cpu"
 };
 
 // All of them, backends of the same work as neighbours. Throws bad_input for names that no backend
 // or peer knows, numbers that are none, and what is named twice.
-[[nodiscard]] std::vector<Combination> combinations(const BenchAxes& axes, bool inference);
+[[nodiscard]] std::vector<Combination> combinations(const BenchAxes& axes, const BenchWork& work);
 
 struct LeftOut {
   Combination combination;
@@ -61,5 +83,10 @@ struct BenchMatrix {
 // bad_input when none can be measured.
 [[nodiscard]] BenchMatrix make_matrix(const std::vector<Combination>& combinations,
                                       const BenchWork& work, CallListener& listener);
+
+// What one of several ranks computes of a configuration.
+[[nodiscard]] std::unique_ptr<MeasuredStep> make_step_of_rank(const Combination& combination,
+                                                              const BenchWork& work, Ranks& ranks,
+                                                              CallListener& listener);
 
 }  // namespace ridgeline

@@ -6,6 +6,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "lab/options.h"
 #include "onnx/network.h"
 
 namespace ridgeline {
@@ -108,12 +109,19 @@ Executor executor_of(const RunSpec& spec) {
   executor.deterministic = spec.plan.deterministic;
   executor.recompute = spec.step.recompute;
   executor.disabled_passes = sorted(spec.plan.disabled_passes);
+  executor.ranks = spec.ranks;
+  if (spec.ranks > 1 && spec.connected) {
+    executor.bucket_bytes = spec.bucket_bytes;
+    executor.reduce = reduce_name(spec.wire);
+  }
+  if (spec.ranks > 1 && !spec.connected) executor.transport = kUnconnected;
   if (spec.training != nullptr && spec.training->ranks != nullptr) {
     const Ranks& ranks = *spec.training->ranks;
     executor.ranks = ranks.size();
     executor.nodes = ranks.nodes();
     executor.transport = ranks.transport();
     executor.bucket_bytes = spec.training->bucket_bytes;
+    executor.reduce = reduce_name(spec.training->wire);
   }
   return executor;
 }
@@ -129,6 +137,7 @@ Identity describe_run(const RunSpec& spec) {
   describe_network(spec, work);
   describe_data(spec, work);
   if (spec.kind == "training") describe_update(spec, work);
+  work.synchronised_norms = spec.ranks > 1 && spec.synchronise_norms;
   if (spec.training != nullptr) describe_schedule(*spec.training, work);
   return {std::move(work), executor_of(spec)};
 }

@@ -27,8 +27,14 @@ struct RunSpec {
   std::int64_t data_samples = 0;  // of the data set that batches are drawn from
   std::int64_t test_samples = 0;
   bool full_batch = false;
-  bool loader = false;       // else one batch lies on the device
-  int workers = 0;           // of the loader
+  bool loader = false;  // else one batch lies on the device
+  int workers = 0;      // of the loader
+  // Ranks that share single steps; a training has its own below.
+  int ranks = 1;
+  bool connected = true;  // they exchange gradients
+  std::int64_t bucket_bytes = 0;
+  DType wire = DType::f32;
+  bool synchronise_norms = false;
   bool crop = false;         // random resized crops
   std::string weights = {};  // the file that the weights come from; empty: none
   // A whole training: its epochs, schedule and the like; null: an iteration again and again.

@@ -151,6 +151,15 @@ double learning_rate(const OptimizerOptions& options) {
   return rate;
 }
 
+DType wire_type(const std::string& reduce) {
+  static constexpr std::array kTypes = {DType::f32, DType::bf16, DType::f16};
+  return kTypes[choice_of("--reduce", reduce, kReduceNames)];
+}
+
+std::string reduce_name(DType wire) {
+  return wire == DType::f32 ? "" : wire == DType::bf16 ? "bf16" : "fp16";
+}
+
 void fit_to_data(ModelConfig& model, const Dataset& data) {
   model.channels = data.channels;
   model.height = data.height;

@@ -2,6 +2,7 @@
 
 // What a call can be told, as options that several commands share, and what becomes of them.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -70,6 +71,12 @@ void check_telemetry(double hz);
 [[nodiscard]] Precision precision_of(const RunOptions& options, const Device& device);
 [[nodiscard]] OptimizerAttributes optimizer_attributes(const OptimizerOptions& options);
 [[nodiscard]] double learning_rate(const OptimizerOptions& options);
+
+// How gradients travel between ranks, for a name of --reduce.
+inline constexpr std::array<std::string_view, 3> kReduceNames = {"fp32", "bf16", "fp16"};
+[[nodiscard]] DType wire_type(const std::string& reduce);
+// The name in a run's identity; empty: as they are.
+[[nodiscard]] std::string reduce_name(DType wire);
 
 // Fits a model to images: channels, height, width and classes of the data.
 void fit_to_data(ModelConfig& model, const Dataset& data);

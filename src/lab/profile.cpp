@@ -27,7 +27,7 @@ Combination checked(ProfileRequest& request) {
     bad_input("--loader is for training steps and cannot be combined with --inference");
   }
   request.axes.optimizers = request.work.optimizer.name;
-  std::vector<Combination> wanted = combinations(request.axes, request.work.inference);
+  std::vector<Combination> wanted = combinations(request.axes, request.work);
   // For inference `combinations` adds the batch of 1.
   std::erase_if(wanted,
                 [&](const Combination& each) { return each.batch != request.axes.batches; });

@@ -16,8 +16,10 @@
 #include "data/catalog.h"
 #include "data/image_folder.h"
 #include "data/sample_reader.h"
+#include "lab/bucket.h"
 #include "lab/describe_run.h"
 #include "measure/step_times.h"
+#include "ranks/launch.h"
 
 namespace ridgeline {
 namespace {
@@ -127,15 +129,30 @@ void check(const RankOptions& options) {
   if (!(options.timeout >= 1.0) || !std::isfinite(options.timeout)) {
     bad_input("--rank-timeout {}: must be at least 1 second", options.timeout);
   }
-  if (!(options.bucket_mib > 0.0) || !(options.bucket_mib <= 1e6)) {
-    bad_input("--bucket {}: must be above 0 MiB", options.bucket_mib);
+  if (options.bucket_mib && (!(*options.bucket_mib > 0.0) || !(*options.bucket_mib <= 1e6))) {
+    bad_input("--bucket {}: must be above 0 MiB", *options.bucket_mib);
   }
+  (void)wire_type(options.reduce);
 }
 
 // The ranks that this process was started with; null: none.
 Ranks* started_ranks() {
   if (launched_ranks() > 1) join_ranks();
   return joined_ranks();
+}
+
+// Rank 0 looks it up for all.
+std::int64_t bucket_of_all(const StoreOptions& store, Ranks& ranks) {
+  std::int64_t bytes = 0;
+  if (ranks.first()) {
+    try {
+      bytes = usual_bucket(store, ranks.size());
+    } catch (const Error&) {
+      bytes = kBucketBytes;  // a store that cannot be read is told later
+    }
+  }
+  ranks.all_reduce({&bytes, 1}, Ranks::Reduction::maximum);
+  return bytes;
 }
 
 // What differs from rank to rank for good.
@@ -308,7 +325,15 @@ struct Beginning {
   std::unique_ptr<Trainer> trainer;
 };
 
-Beginning begin(const TrainRequest& request, Ranks* ranks, TrainListener& listener) {
+// A training that is resumed goes on with what it had.
+std::int64_t bucket_of(const RankOptions& options, std::int64_t usual,
+                       const TrainCheckpoints& checkpoints) {
+  if (!options.bucket_mib) return checkpoints.bucket_bytes().value_or(usual);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(*options.bucket_mib * (1 << 20)));
+}
+
+Beginning begin(const TrainRequest& request, Ranks* ranks, std::int64_t bucket,
+                TrainListener& listener) {
   Beginning made;
   TrainConfig config = config_of(request);
   check(request.record);
@@ -323,10 +348,10 @@ Beginning begin(const TrainRequest& request, Ranks* ranks, TrainListener& listen
     }
     config.ranks = ranks;
     config.synchronise_norms = request.ranks.synchronise_norms;
-    config.bucket_bytes =
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(request.ranks.bucket_mib * (1 << 20)));
+    config.wire = wire_type(request.ranks.reduce);
   }
   made.checkpoints = std::make_unique<TrainCheckpoints>(request.checkpoint);
+  config.bucket_bytes = bucket_of(request.ranks, bucket, *made.checkpoints);
   std::unique_ptr<Device> device = make_device(request.run.device);
   config.step.precision = precision_of(request.run, *device);
 
@@ -360,6 +385,8 @@ std::vector<std::string> common_ground(Trainer& trainer, const TrainReport& repo
   for (const auto& [name, value] : settings_of(trainer.config(), *report.data)) {
     lines.push_back(fmt::format("{}: {}", name, value));
   }
+  lines.push_back(fmt::format("gradients travel as: {}", name_of(trainer.config().wire)));
+  lines.push_back(fmt::format("bytes that travel together: {}", trainer.config().bucket_bytes));
   lines.push_back(fmt::format("steps done: {}", trainer.beginning().result.steps));
   lines.push_back(fmt::format("kernels: {:x}", hash_of(joined(trainer.kernels(), ";"))));
   return lines;
@@ -396,15 +423,25 @@ void agree(Ranks& ranks, const std::exception* error, const Beginning& here) {
   }
 }
 
-Beginning begin_together(const TrainRequest& request, Ranks& ranks, TrainListener& listener) {
+// Ranks of another machine have processors of their own; so have those that mpirun has tied to
+// some.
+void tell_of_crowding(const RankOptions& options, const Ranks& ranks, TrainListener& listener) {
+  if (!options.count) return;
+  const std::string note = crowding_note(ranks.local_size());
+  if (!note.empty() && ranks.first()) listener.note(note);
+}
+
+Beginning begin_together(const TrainRequest& request, Ranks& ranks, std::int64_t bucket,
+                         TrainListener& listener) {
   Beginning made;
   try {
-    made = begin(request, &ranks, listener);
+    made = begin(request, &ranks, bucket, listener);
   } catch (const std::exception& error) {
     agree(ranks, &error, made);
     throw;
   }
   agree(ranks, nullptr, made);
+  tell_of_crowding(request.ranks, ranks, listener);
   ranks.set_patience(request.ranks.timeout);
   return made;
 }
@@ -414,8 +451,10 @@ Beginning begin_together(const TrainRequest& request, Ranks& ranks, TrainListene
 TrainReport run_train(const TrainRequest& asked, TrainListener& listener) {
   Ranks* const ranks = started_ranks();
   const TrainRequest request = ranks != nullptr ? of_rank(asked, *ranks) : asked;
-  Beginning made = ranks != nullptr ? begin_together(request, *ranks, listener)
-                                    : begin(request, nullptr, listener);
+  const std::int64_t bucket =
+      ranks != nullptr ? bucket_of_all(request.record.store, *ranks) : kBucketBytes;
+  Beginning made = ranks != nullptr ? begin_together(request, *ranks, bucket, listener)
+                                    : begin(request, nullptr, bucket, listener);
   TrainReport& report = made.report;
   TrainCheckpoints& checkpoints = *made.checkpoints;
   Trainer& trainer = *made.trainer;

@@ -22,8 +22,9 @@ namespace ridgeline {
 struct RankOptions {
   std::optional<std::int64_t> count;  // that were asked for; nothing: as many as were started
   double timeout = 300.0;             // seconds that a rank waits for another
-  double bucket_mib = static_cast<double>(kBucketBytes) / (1 << 20);
+  std::optional<double> bucket_mib;   // nothing: by the measured links
   bool synchronise_norms = false;
+  std::string reduce = "fp32";  // how gradients travel
 };
 
 struct TrainRequest {

@@ -1,6 +1,7 @@
 #include "lab/train_checkpoint.h"
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "plan/choice_cache.h"
 
@@ -108,6 +109,13 @@ void TrainCheckpoints::settle_weights(Work& work) {
 
 std::int64_t TrainCheckpoints::epochs_done() const {
   return resumed_ ? resumed_->progress.epoch : 0;
+}
+
+std::optional<std::int64_t> TrainCheckpoints::bucket_bytes() const {
+  if (!resumed_) return std::nullopt;
+  const auto saved = resumed_->surroundings.find(std::string(kBucketSurrounding));
+  if (saved == resumed_->surroundings.end()) return std::nullopt;
+  return number_in<std::int64_t>(saved->second);
 }
 
 std::vector<EpochResult> TrainCheckpoints::former_epochs() const {

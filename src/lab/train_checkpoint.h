@@ -43,6 +43,8 @@ class TrainCheckpoints {
   [[nodiscard]] std::vector<EpochResult> former_epochs() const;
   // How many epochs were done before; with full batches iterations.
   [[nodiscard]] std::int64_t epochs_done() const;
+  // Of the gradients that travelled together, in the training that is resumed; nothing: none did.
+  [[nodiscard]] std::optional<std::int64_t> bucket_bytes() const;
   [[nodiscard]] const std::string& weights() const { return options_.weights; }
   // A resumed training began with the weights of its first part.
   void settle_weights(Work& work);

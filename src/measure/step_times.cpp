@@ -185,6 +185,10 @@ std::int64_t bytes_read_by(const Plan& plan, const Step& step) {
 
 std::string unit_of(const Plan& plan, const Step& step, const Device& device) {
   if (!step.kernel->unit.empty()) return std::string(step.kernel->unit);
+  if (!step.nodes.empty() && plan.graph->node(step.nodes[0]).kind == OpKind::all_reduce) {
+    const auto& reduce = std::get<AllReduceAttributes>(plan.graph->node(step.nodes[0]).attributes);
+    return fmt::format("{} ranks", reduce.ranks);
+  }
   const std::string plain = computes_in_doubles(plan, step) ? "fp64" : "fp32";
   if (device.kind() != "cuda") return plain;
   const std::optional<DType> type = product_type(plan, step);

@@ -26,7 +26,8 @@ namespace ridgeline {
 [[nodiscard]] std::int64_t bytes_read_by(const Plan& plan, const Step& step);
 // The unit whose rate bounds a step: on the CPU "fp32", "fp64", "amx bf16" or "avx512 bf16"; on
 // CUDA "tensor bf16", "tensor fp16" or "tensor tf32" for products on tensor cores, "fp32" or "fp64"
-// for all else. Depthwise convolutions have no matrix products and count as plain arithmetic.
+// for all else; of an all-reduce "4 ranks", whose links are its roof. Depthwise convolutions have
+// no matrix products and count as plain arithmetic.
 [[nodiscard]] std::string unit_of(const Plan& plan, const Step& step, const Device& device);
 
 // REQUIRES: one time for each step of the plan.

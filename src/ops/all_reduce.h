@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "base/dtype.h"
+
 namespace ridgeline {
 
 struct OpDef;
@@ -9,9 +11,10 @@ struct OpDef;
 // Sums over the ranks of a job. Every rank gets the same bits.
 struct AllReduceAttributes {
   int ranks = 1;
-  double weight = 1.0;    // of this rank's values in the sum
-  double scale = 1.0;     // what this rank makes of the sum
-  bool in_place = false;  // the results are new versions of the inputs
+  double weight = 1.0;      // of this rank's values in the sum
+  double scale = 1.0;       // what this rank makes of the sum
+  bool in_place = false;    // the results are new versions of the inputs
+  DType wire = DType::f32;  // bf16, f16: how f32 and bf16 travel; sums are made in f32 all the same
 };
 extern const OpDef all_reduce_op;  // (value...) -> sum...
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "devices/nvtx.h"
@@ -303,13 +304,18 @@ void Session::ask_before(const Bound& bound, std::size_t step) const {
 }
 
 // Who observes sees steps one by one: none runs beside another then.
-void Session::launch_all(const Bound& bound) const {
+void Session::launch_all(const Bound& bound) {
   const std::size_t before = device_.launched_beside();
   std::size_t done = 0;
+  const auto exposed = [&](auto&& body) {
+    const Clock::time_point start = Clock::now();
+    body();
+    exposed_seconds_ += seconds_since(start);
+  };
   const auto join = [&](std::size_t step) {
     if (observer_ != nullptr || bound.beside_done[step] == done) return;
     done = bound.beside_done[step];
-    device_.join(before + done);
+    exposed([&] { device_.join(before + done); });
   };
   for (std::size_t s = 0; s < bound.steps.size(); ++s) {
     if (s > 0) ask_before(bound, s);
@@ -318,6 +324,8 @@ void Session::launch_all(const Bound& bound) const {
     const Step& step = bound.plan.steps[s];
     if (step.runs_beside() && observer_ == nullptr) {
       device_.launch_beside(*step.kernel, bound.steps[s].args);
+    } else if (step.kernel->traits.beside) {
+      exposed([&] { device_.launch(*step.kernel, bound.steps[s].args); });
     } else {
       device_.launch(*step.kernel, bound.steps[s].args);
     }

@@ -77,6 +77,9 @@ class Session {
   [[nodiscard]] StepState read_step_state() const;
 
   void run(PlanId id);
+  // Of all runs so far: seconds in which nothing was computed because a step that may run beside
+  // others, an exchange with other processes, was not done.
+  [[nodiscard]] double exposed_seconds() const { return exposed_seconds_; }
   // From now on runs ask `stop` before they begin, and where steps are not queued before each step
   // up to the first that updates parameters. At "yes" they throw Interrupted: running statistics
   // and metrics may have changed by then, parameters and optimizer state have not. Empty: never.
@@ -140,7 +143,7 @@ class Session {
   [[nodiscard]] Tensor tensor(const Plan& plan, FormId id) const;
   [[nodiscard]] StepState* device_step_state() const;
   void upload_step_state(std::size_t bytes);
-  void launch_all(const Bound& bound) const;
+  void launch_all(const Bound& bound);
   void ask_before(const Bound& bound, std::size_t step) const;
 
   Device& device_;
@@ -153,6 +156,7 @@ class Session {
   std::int64_t state_size_ = 0, scratch_size_ = 0;
   DeviceMemory state_memory_, scratch_;
   bool prepared_ = false;
+  double exposed_seconds_ = 0.0;
   // Whose setup lies in scratch with the weights as they are now; kNoPlan: none.
   static constexpr PlanId kNoPlan = ~PlanId{0};
   PlanId set_up_ = kNoPlan;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "ranks/mpi/module.h"
 
@@ -67,8 +68,19 @@ class MpiRanks final : public Ranks {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     ensure(all.size() == mine.size() * static_cast<std::size_t>(size_),
            "{} bytes of {} ranks do not fit into {}", mine.size(), size_, all.size());
-    check(module_.all_gather(mine.data(), static_cast<std::int64_t>(mine.size()), all.data(),
-                             patience_));
+    timed([&] {
+      return module_.all_gather(mine.data(), static_cast<std::int64_t>(mine.size()), all.data(),
+                                patience_);
+    });
+  }
+  void all_to_all(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    const auto ranks = static_cast<std::size_t>(size_);
+    ensure(all.size() == mine.size() && mine.size() % ranks == 0,
+           "{} bytes to {} ranks, {} from them", mine.size(), size_, all.size());
+    timed([&] {
+      return module_.all_to_all(mine.data(), static_cast<std::int64_t>(mine.size() / ranks),
+                                all.data(), patience_);
+    });
   }
   [[noreturn]] void abort(int code) override {
     module_.abort(code);
@@ -77,12 +89,18 @@ class MpiRanks final : public Ranks {
   void finish() override { module_.finish(); }
 
  private:
-  void reduce(void* data, std::size_t count, mpi::Type type, Reduction reduction) const {
-    check(module_.all_reduce(
-        data, static_cast<std::int64_t>(count), type,
-        reduction == Reduction::sum ? mpi::Reduction::sum : mpi::Reduction::maximum, patience_));
+  void reduce(void* data, std::size_t count, mpi::Type type, Reduction reduction) {
+    timed([&] {
+      return module_.all_reduce(
+          data, static_cast<std::int64_t>(count), type,
+          reduction == Reduction::sum ? mpi::Reduction::sum : mpi::Reduction::maximum, patience_);
+    });
   }
-  static void check(const char* error) {
+  template <typename Call>
+  void timed(Call call) {
+    const Clock::time_point start = Clock::now();
+    const char* const error = call();
+    seconds_ += seconds_since(start);
     if (error != nullptr) fail("{}", error);
   }
 

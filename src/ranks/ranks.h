@@ -30,6 +30,9 @@ class Ranks {
   [[nodiscard]] bool first() const { return rank_ == 0; }
   [[nodiscard]] const std::string& transport() const { return transport_; }  // "Open MPI v4.1.4"
 
+  // That calls have taken so far, waiting for other ranks counted.
+  [[nodiscard]] double seconds() const { return seconds_; }
+
   // How long a rank waits for the others before it gives the job up.
   void set_patience(double seconds) { patience_ = seconds; }
 
@@ -41,6 +44,9 @@ class Ranks {
   virtual void all_reduce(std::span<std::int64_t> values, Reduction reduction = Reduction::sum) = 0;
   // What each rank gives, one behind the other.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+
+  // As many bytes for each rank, one behind the other; gives those from each.
+  virtual void all_to_all(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
 
   // Texts of any length, one from each rank.
   [[nodiscard]] std::vector<std::string> gather(std::string_view mine);
@@ -61,6 +67,7 @@ class Ranks {
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, nodes_ = 1;
   std::string transport_;
   double patience_ = 300.0;
+  double seconds_ = 0.0;
   bool together_ = false;
 };
 

@@ -72,6 +72,9 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
+// The transport of ranks that exchange nothing.
+inline constexpr const char* kUnconnected = "unconnected";
+
 struct Executor {
   std::string backend;  // "native", "auto", "torch-cpu"
   std::string device;   // "cpu", "cuda:0"
@@ -79,8 +82,9 @@ struct Executor {
   int workers = 0;                // threads of the loader; 0: there is none
   int ranks = 1;                  // processes that share the work
   int nodes = 1;                  // machines that they run on
-  std::string transport = {};     // what joins them: "Open MPI v4.1.4"; empty: nothing
+  std::string transport = {};     // what joins them: "Open MPI v4.1.4"; empty: there is one
   std::int64_t bucket_bytes = 0;  // of gradients that travel together; 0: none do
+  std::string reduce = {};        // "bf16", "fp16": how they travel; empty: as they are
   bool deterministic = false;
   bool recompute = false;         // outputs of batch norms are computed again, not kept
   NameList disabled_passes = {};  // of planning

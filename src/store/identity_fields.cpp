@@ -231,9 +231,13 @@ std::string options_text(const Executor& executor) {
   RunRecord run;
   run.executor = executor;
   std::vector<std::string> words;
-  for (const char* name : {"modes", "ranks", "deterministic", "recompute", "disabled_passes"}) {
+  for (const char* name :
+       {"modes", "ranks", "reduce", "deterministic", "recompute", "disabled_passes"}) {
     std::string phrase = identity_field(name).phrase(run);
     if (!phrase.empty()) words.push_back(std::move(phrase));
+    if (name == std::string_view("ranks") && executor.transport == kUnconnected) {
+      words.emplace_back(kUnconnected);
+    }
   }
   return joined(words, ", ");
 }

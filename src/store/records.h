@@ -77,6 +77,9 @@ struct Sample {
   double wall_seconds = 0.0;
   std::optional<double> device_seconds;  // by the device's own clock
   std::optional<double> data_wait_seconds, upload_seconds;
+  // Of several ranks: in exchanges with each other, waiting counted, and of that the part in which
+  // nothing was computed; means over the ranks.
+  std::optional<double> exchange_seconds, exposed_seconds;
   // Of the step-split pass (kind split): phases waited for one after another.
   std::optional<double> forward_seconds, backward_seconds, optimizer_seconds;
 };

@@ -92,6 +92,10 @@ constexpr std::array kMigrations = {
        ALTER TABLE "runs" ADD COLUMN "bucket_bytes" INTEGER;
        UPDATE "runs" SET "nodes" = 1, "micro_batch" = 0, "clip_norm" = 0, "synchronised_norms" = 0,
        "bucket_bytes" = 0;)",
+    // 8: what ranks exchange, and how.
+    R"(ALTER TABLE "samples" ADD COLUMN "exchange_seconds" REAL;
+       ALTER TABLE "samples" ADD COLUMN "exposed_seconds" REAL;
+       ALTER TABLE "runs" ADD COLUMN "reduce" TEXT;)",
 };
 static_assert(kMigrations.size() == kSchemaVersion - 1);
 

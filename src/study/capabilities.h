@@ -28,6 +28,9 @@ class Capabilities {
   // Why it cannot compute in a precision there; empty: it can.
   [[nodiscard]] virtual std::string refuse_precision(const ExecutorName& executor,
                                                      Precision precision) = 0;
+  // Why several processes cannot share steps here; empty: they can.
+  [[nodiscard]] virtual std::string refuse_ranks() = 0;
+  [[nodiscard]] virtual int processors() = 0;
   // "cpu", "cuda:0": those that there are.
   [[nodiscard]] virtual std::vector<std::string> devices() = 0;
   // What --data takes for data that a study names; nothing: it is not here.

@@ -92,6 +92,14 @@ std::vector<std::string> command_words(const CommandInput& input) {
   words.add("--warmup", part.warmup);
   words.add(part.command == PartCommand::profile ? "--steps" : "--iterations", part.iterations);
   words.add("--max-seconds", part.max_seconds);
+  if (!part.ranks.empty()) {
+    std::vector<std::string> counts;
+    for (const std::int64_t ranks : part.ranks) counts.push_back(std::to_string(ranks));
+    words.add("--ranks", joined(counts, ","));
+    words.add("--scaling", part.scaling);
+    words.add("--reduce", part.reduce);
+    words.flag("--unconnected", part.unconnected);
+  }
   words.add("--epochs", part.epochs);
   words.add("--eval-every", part.eval_every);
   if (configuration.threads) {

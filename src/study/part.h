@@ -50,6 +50,9 @@ struct Part {
   std::vector<double> learning_rates;
   std::vector<SettingAxis> settings;
   std::vector<std::int64_t> threads;
+  // Numbers of processes that share the steps, which `bench` measures in turns; of ceilings, whose
+  // links are measured.
+  std::vector<std::int64_t> ranks;
   // Axes whose values are tried one at a time, the others of this list keeping their first value:
   // "batches", "optimizers", "learning_rates", "precisions", "images", "samples", a setting's name.
   std::vector<std::string> one_at_a_time;
@@ -62,6 +65,8 @@ struct Part {
   std::string normalize, validation, init, augment, schedule, target_accuracy, weights;
   std::vector<std::string> freeze;
   std::vector<std::string> no_pass;  // of planning, switched off
+  std::string scaling, reduce;       // of ranks
+  bool unconnected = false;          // as many processes that exchange nothing are measured, too
   bool loader = false, full_batch = false;
   bool weights_required = false;  // left out where the weights are missing, not begun at random
 };

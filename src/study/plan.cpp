@@ -17,6 +17,7 @@ namespace {
 
 // Memory that the rest of the program and of the system needs beside a step's own.
 constexpr double kMemoryShare = 0.9;
+constexpr double kLinksSeconds = 30.0;  // of measuring them
 
 // What a part uses of the data and weights that it names.
 struct Sources {
@@ -176,10 +177,12 @@ class Planner {
       leave_out(part, what, what, sources.missing);
       return;
     }
+    const std::optional<Part> here = with_ranks(part);
+    if (!here) return;
     const std::vector<ExecutorName> executors = usable(part);
     for (const Configuration& configuration : expand(part)) {
       try {
-        add(part, configuration, sources, executors);
+        add(*here, configuration, sources, executors);
       } catch (const Error& error) {
         if (error.exit_code() != 2) throw;
         bad_input("{}: part {}: {}: {}", study_.definition.source, part.id, configuration.text(),
@@ -188,7 +191,43 @@ class Planner {
     }
   }
 
+  // With the numbers of ranks that this machine has processors for; nothing: it cannot do the part.
+  std::optional<Part> with_ranks(const Part& part) {
+    Part here = part;
+    if (part.ranks.empty()) return here;
+    if (const std::string reason = machine_.refuse_ranks(); !reason.empty()) {
+      leave_out(part, "ranks", "several ranks", reason);
+      return std::nullopt;
+    }
+    for (const std::int64_t ranks : part.ranks) {
+      if (ranks <= machine_.processors()) continue;
+      leave_out(part, fmt::format("ranks={}", ranks), fmt::format("{} ranks", ranks),
+                fmt::format("this machine has {} processors", machine_.processors()));
+    }
+    std::erase_if(here.ranks, [&](std::int64_t ranks) { return ranks > machine_.processors(); });
+    if (here.ranks.empty()) return std::nullopt;
+    return here;
+  }
+
+  void add_links(const Part& part) {
+    const std::optional<Part> here = with_ranks(part);
+    if (!here) return;
+    for (const std::int64_t ranks : here->ranks) {
+      PlannedItem item;
+      item.record.key = fmt::format("{}/ranks={}", part.id, ranks);
+      item.record.title = fmt::format("links between {} ranks", ranks);
+      item.record.estimated_seconds = kLinksSeconds;
+      item.words = {"env", "--measure", "--ranks", std::to_string(ranks)};
+      item.record.command = shell_text(item.words);
+      items_.push_back(std::move(item));
+    }
+  }
+
   void add_ceilings(const Part& part) {
+    if (!part.ranks.empty()) {
+      add_links(part);
+      return;
+    }
     std::vector<std::string> wanted = devices_for(part);
     const std::vector<std::string> here = machine_.devices();
     if (wanted.empty()) wanted = here;

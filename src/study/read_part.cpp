@@ -222,6 +222,19 @@ void read_axes(Part& part, TomlEntry& entry) {
   part.learning_rates = entry.numbers("learning_rates");
 }
 
+void read_ranks(Part& part, TomlEntry& entry) {
+  part.ranks = entry.wholes("ranks", 1);
+  if (part.ranks.empty()) return;
+  const auto one_of = [&](const char* key, const std::vector<std::string_view>& known) {
+    std::string text = entry.text(key);
+    if (text.empty() || std::find(known.begin(), known.end(), text) != known.end()) return text;
+    entry.refuse_at(key, fmt::format("'{}': must be one of {}", text, joined(known, ", ")));
+  };
+  part.scaling = one_of("scaling", {"strong", "weak"});
+  part.reduce = one_of("reduce", {"fp32", "bf16", "fp16"});
+  part.unconnected = entry.flag("unconnected");
+}
+
 // What the command itself takes.
 void read_options(Part& part, TomlEntry& entry) {
   part.data = entry.texts("data", check_data_name);
@@ -242,6 +255,7 @@ void read_options(Part& part, TomlEntry& entry) {
   part.freeze = entry.texts("freeze");
   part.no_pass = entry.texts("no_pass", check_pass);
   part.workers = entry.whole("workers", 1);
+  if (part.command == PartCommand::bench) read_ranks(part, entry);
   if (steps) {
     part.loader = entry.flag("loader");
     return;
@@ -270,6 +284,7 @@ std::optional<Part> read_part(TomlEntry& entry, Scale scale) {
       entry.texts("scales", [](const std::string& name) { (void)parse_scale(name); });
   if (part.command == PartCommand::ceilings) {
     part.devices = entry.texts("devices", check_device);
+    part.ranks = entry.wholes("ranks", 2);
   } else {
     if (part.command == PartCommand::train) part.full_batch = entry.flag("full_batch");
     read_axes(part, entry);

@@ -10,6 +10,7 @@
 #include "devices/opencl.h"
 #include "measure/machine/environment.h"
 #include "peers/peer.h"
+#include "ranks/launch.h"
 #include "study/capabilities.h"
 #include "study/datasets.h"
 
@@ -34,6 +35,16 @@ class ThisMachine final : public Capabilities {
     if (is_peer(executor.backend)) return parse_peer(executor.backend).info->refuse(precision);
     return device(executor.device).refuse(precision);
   }
+
+  std::string refuse_ranks() override {
+    try {
+      (void)rank_launcher(2);
+      return {};
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  int processors() override { return environment().usable_processors; }
 
   std::vector<std::string> devices() override {
     std::vector<std::string> names = {"cpu"};

@@ -27,6 +27,7 @@ const std::vector<Word>& table_names() {
       {"inference", "Latency percentiles and throughput of inference"},
       {"resources", "Utilisation, memory, temperature, clock, power and energy"},
       {"parity", "That all executors computed the same"},
+      {"scaling", "Speed-up and efficiency by ranks, and what exchanges cost"},
   };
   return names;
 }
@@ -38,6 +39,7 @@ const std::vector<Word>& figure_names() {
       {"roofline-batches", "How points move with the batch"},
       {"throughput", "Samples a second as bars"},
       {"batch-sweep", "Samples a second over the batch"},
+      {"scaling", "Efficiency over ranks"},
       {"epoch-times", "Seconds of each epoch"},
       {"throughput-epochs", "Samples a second of each epoch"},
       {"accuracy-epochs", "Test accuracy over epochs or iterations"},

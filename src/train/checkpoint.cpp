@@ -239,6 +239,10 @@ Settings surroundings_of(const TrainConfig& config, const Device& device) {
                        {"passes switched off", joined(config.plan.disabled_passes, ", ")},
                        {"threads", fmt::format("{}", thread_count())},
                        {"ranks", fmt::format("{}", config.rank_count())}};
+  if (config.ranks != nullptr) {
+    settings[std::string(kBucketSurrounding)] = fmt::format("{}", config.bucket_bytes);
+    settings["gradients travel as"] = name_of(config.wire);
+  }
   for (const Backend* backend : all_backends()) {
     if (backend->device == device.kind() && backend->unavailable().empty()) {
       settings[fmt::format("version of {}", backend->name)] = backend->version();

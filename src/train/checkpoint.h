@@ -28,6 +28,7 @@ using Settings = std::map<std::string, std::string>;
 // What must be the same in a training that goes on.
 [[nodiscard]] Settings settings_of(const TrainConfig& config, const Split& data);
 // What must be the same for equal bits: backend, device, threads, versions of the providers.
+inline constexpr std::string_view kBucketSurrounding = "bytes that travel together";
 [[nodiscard]] Settings surroundings_of(const TrainConfig& config, const Device& device);
 
 // "batch: 64 in the checkpoint, 32 now", one for each that differs.

@@ -204,6 +204,7 @@ Trainer::StepPasses Trainer::add_passes(StepRunner& runner, std::int64_t batch, 
     }
     divide.ranks = ranks;
     divide.bucket_bytes = config_.bucket_bytes;
+    divide.wire = config_.wire;
     divide.synchronise_norms = config_.synchronise_norms;
     divide.several_passes = count > 1;
     divide.first_pass = pass == 0;

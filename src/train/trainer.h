@@ -47,6 +47,7 @@ struct TrainConfig {
   Ranks* ranks = nullptr;  // that share the batches; null: there are no others
   bool synchronise_norms = false;
   std::int64_t bucket_bytes = kBucketBytes;
+  DType wire = DType::f32;  // how gradients travel: f32, bf16 or f16
 
   [[nodiscard]] int rank() const { return ranks != nullptr ? ranks->rank() : 0; }
   [[nodiscard]] int rank_count() const { return ranks != nullptr ? ranks->size() : 1; }

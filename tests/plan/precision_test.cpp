@@ -49,6 +49,29 @@ TEST(Half, EveryNumberComesBackAsItself) {
   }
 }
 
+// The short ways from and to a float give what the long ones give.
+TEST(Half, ShortConversionsAreTheSame) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const double wide = widened(Float16{half});
+    if (std::isnan(wide)) {
+      EXPECT_TRUE(std::isnan(float_of(Float16{half})));
+      continue;
+    }
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(float_of(Float16{half})),
+              std::bit_cast<std::uint32_t>(static_cast<float>(wide)));
+  }
+  // Floats of all sizes, with all patterns of the digits that are lost.
+  for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 4099) {
+    const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    ASSERT_EQ(f16_of(value).bits, narrowed<Float16>(value).bits) << value;
+    ASSERT_EQ(bf16_of(value).bits, narrowed<BFloat16>(value).bits) << value;
+  }
+  for (const float value : {65519.9F, 65520.0F, 0x1p-14F, 0x1.ffcp-15F, 0x1.ffep-15F, 0x1p-25F}) {
+    EXPECT_EQ(f16_of(value).bits, narrowed<Float16>(value).bits) << value;
+  }
+}
+
 class PrecisionPass : public ::testing::TestWithParam<std::size_t> {
  protected:
   [[nodiscard]] Graph graph_in(Precision precision) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/auto.h"
+#include "base/half.h"
 #include "data/synthetic.h"
 #include "ranks/ranks.h"
 #include "train/trainer.h"
@@ -33,6 +34,12 @@ class TwinRanks final : public Ranks {
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     std::copy(mine.begin(), mine.end(), all.begin());
     std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(mine.size()));
+  }
+  void all_to_all(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    // The other rank sends what this one sends itself.
+    const auto half = static_cast<std::ptrdiff_t>(mine.size() / 2);
+    std::copy(mine.begin(), mine.begin() + half, all.begin());
+    std::copy(mine.begin(), mine.begin() + half, all.begin() + half);
   }
   [[noreturn]] void abort(int code) override { std::_Exit(code); }
   void finish() override {}
@@ -155,6 +162,40 @@ TEST(RankPlan, OverlapChangesNoBit) {
     weights.push_back(std::move(all));
   }
   EXPECT_TRUE(weights[0] == weights[1]);
+}
+
+// Two ranks with the same gradients: twice what one has, rounded to the type that travels. Each
+// adds its half of them; the twin, who only repeats what it is sent, gives the sums of the first
+// one.
+TEST(RankPlan, WhatTravelsNarrowIsAddedInFloats) {
+  TwinRanks ranks;
+  const std::unique_ptr<Device> device = make_cpu_device();
+  constexpr std::size_t kElements = 37, kPart = 19;  // an odd number, so that the parts differ
+  for (const DType wire : {DType::bf16, DType::f16}) {
+    Graph graph;
+    const ValueId value = graph.add_value("a", {Shape({kElements}), DType::f32}, Role::gradient);
+    const std::vector<ValueId> sums = graph.add_node(
+        OpKind::all_reduce, AllReduceAttributes{.ranks = 2, .in_place = true, .wire = wire},
+        {value}, "gradients", Phase::backward_weights);
+    graph.mark_output(sums[0]);
+    Session session(*device);
+    const Session::PlanId id = session.add(
+        plan_for(graph, {.backend = "native", .disabled_passes = {}, .cache = {}}, *device));
+    session.prepare();
+    std::vector<float> values, sum(kElements);
+    for (std::size_t i = 0; i < kElements; ++i) {
+      values.push_back(0.37F * static_cast<float>(i + 1) * (i % 2 == 0 ? 1.0F : -1.0F));
+    }
+    session.write("a", std::as_bytes(std::span(values)));
+    session.run(id);
+    session.read("a", std::as_writable_bytes(std::span(sum)));
+    for (std::size_t i = 0; i < kElements; ++i) {
+      const float own = values[i % kPart];
+      const double travels =
+          wire == DType::bf16 ? widened(narrowed<BFloat16>(own)) : widened(narrowed<Float16>(own));
+      EXPECT_EQ(sum[i], static_cast<float>(2.0 * travels)) << i;
+    }
+  }
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "ranks/ranks.h"
 
-#include <dirent.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,71 +10,22 @@
 
 #include "data/synthetic.h"
 #include "support/program.h"
+#include "support/rank_jobs.h"
 #include "train/trainer.h"
 
 namespace ridgeline {
 namespace {
 
-namespace fs = std::filesystem;
+using testing::contains;
+using testing::contents_of;
+using testing::count_of;
+using testing::mpirun;
 using testing::Outcome;
+using testing::processes_in;
+namespace fs = std::filesystem;
 
-std::string contents_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    ++count;
-  }
-  return count;
-}
-
-// More ranks than processors are welcome.
-std::string mpirun(int ranks) {
-  return "mpirun -q --oversubscribe --bind-to none " +
-         std::string(geteuid() == 0 ? "--allow-run-as-root " : "") + "-n " + std::to_string(ranks);
-}
-
-// Processes of ridgeline that were started in a folder, with their rank; -1: it is none.
-std::vector<std::pair<pid_t, int>> processes_in(const fs::path& folder) {
-  std::vector<std::pair<pid_t, int>> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::error_code error;
-    if (fs::read_symlink(entry.path() / "cwd", error) != folder || error) continue;
-    const std::string environment = contents_of(entry.path() / "environ");
-    const std::string key = std::string("OMPI_COMM_WORLD_RANK=");
-    const std::size_t at = environment.find(key);
-    found.emplace_back(std::stoi(name),
-                       at == std::string::npos ? -1 : std::atoi(&environment[at + key.size()]));
-  }
-  return found;
-}
-
-class Ranks : public testing::ProgramTest {
+class Ranks : public testing::RankTest {
  protected:
-  void SetUp() override {
-    ProgramTest::SetUp();
-    if (const std::string reason = ranks_unavailable(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-
-  // A command of the shell in the test's folder.
-  [[nodiscard]] Outcome shell(const std::string& command) const {
-    const std::string line = "cd " + folder_.string() + " && " + command + " >out 2>err </dev/null";
-    Outcome outcome;
-    outcome.code = WEXITSTATUS(std::system(line.c_str()));
-    outcome.out = contents_of(folder_ / "out");
-    outcome.err = contents_of(folder_ / "err");
-    return outcome;
-  }
-
   // The state of the last checkpoint in a folder.
   [[nodiscard]] std::string state_in(const std::string& folder) const {
     std::string last = contents_of(folder_ / folder / "LAST");
@@ -218,6 +168,23 @@ TEST_F(Ranks, RepeatBitForBitAndResumeWithAnotherNumber) {
   EXPECT_NEAR(losses_of(resumed).first, losses_of(longer).first, 1e-4);
 }
 
+// Half the bytes, sums in f32: nearly the same losses, and still the same bits in every run.
+TEST_F(Ranks, NarrowGradientsTrainNearlyTheSame) {
+  const std::string call = std::string(kTraining) + "--ranks 2 --epochs 4 ";  // 24 steps
+  const Outcome wide = run(call + "--checkpoint wide");
+  ASSERT_EQ(wide.code, 0) << wide.err;
+  for (const char* type : {"bf16", "fp16"}) {
+    for (const char* again : {"", "2"}) {
+      const Outcome narrow = run(call + "--reduce " + type + " --checkpoint " + type + again);
+      ASSERT_EQ(narrow.code, 0) << narrow.err;
+      EXPECT_NEAR(losses_of(narrow).first, losses_of(wide).first, 1e-2) << type;
+      EXPECT_NE(losses_of(narrow).first, losses_of(wide).first) << type << " changed nothing";
+    }
+    EXPECT_EQ(state_in(type), state_in(std::string(type) + "2"));
+    EXPECT_NE(state_in(type), state_in("wide"));
+  }
+}
+
 TEST_F(Ranks, APlanShowsWhatTravels) {
   const Outcome outcome = run(std::string(kTraining) + "--epochs 1 --ranks 2 --print-plan");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -235,6 +202,7 @@ TEST_F(Ranks, BadInputIsOneLineOfRankZero) {
       {"--ranks 2 --epochs 1 --restarts 2", "--restarts needs --checkpoint DIR"},
       {"--epochs 1 --restarts 2", "--restarts belongs to --ranks"},
       {"--ranks 2 --epochs 1 --bucket 0", "--bucket 0: must be above 0 MiB"},
+      {"--ranks 2 --epochs 1 --reduce int8", "--reduce: unknown value 'int8'"},
       {"--ranks 2 --epochs 1 --rank-timeout 0", "--rank-timeout 0: must be at least 1 second"},
   };
   for (const auto& [words, reason] : calls) {
@@ -251,6 +219,20 @@ TEST_F(Ranks, ALauncherThatIsMissingIsNamed) {
       shell("env PATH=/nonexistent " + testing::program() + " " + kTraining + "--ranks 2");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err, "ridgeline: --ranks: mpirun is not installed (Debian: openmpi-bin)\n");
+}
+
+TEST_F(Ranks, AHostThatCannotBeReachedIsToldAsSuch) {
+  if (!joined_by_open_mpi()) GTEST_SKIP() << "the host list and the agent are Open MPI's";
+  std::ofstream(folder_ / "hosts") << "elsewhere.invalid slots=2\n";
+  std::ofstream(folder_ / "agent") << "#!/bin/sh\nexit 255\n";  // as ssh ends
+  fs::permissions(folder_ / "agent", fs::perms::owner_all);
+  const Outcome outcome =
+      shell("env OMPI_MCA_orte_default_hostfile=hosts OMPI_MCA_plm_rsh_agent=$PWD/agent " +
+            testing::program() + " " + kTraining + "--epochs 1 --ranks 2");
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "mpirun could not start the ranks")) << outcome.err;
+  EXPECT_EQ(count_of(outcome.err, "ridgeline: "), 1U) << outcome.err;
+  EXPECT_TRUE(processes_in(folder_).empty());
 }
 
 TEST_F(Ranks, OtherOptionsOnOneRankAreNamed) {

@@ -223,6 +223,7 @@ std::vector<Scenario> scenarios() {
   return {{"bench", testing::write_report_bench},
           {"batches", testing::write_report_bench, "batch"},
           {"backends", testing::write_report_bench, "backend"},
+          {"ranks", testing::write_report_bench, "ranks"},
           {"peers", testing::write_report_bench, {}, "torch-cpu"},
           {"trainings", write_training, "backend"},
           {"rates", write_training, "learning_rate"},

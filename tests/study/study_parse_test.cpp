@@ -152,7 +152,7 @@ TEST(StudyParse, NamesWithinTheFileMustFit) {
 TEST(StudyParse, TheBuiltInFilesAreWhole) {
   const std::vector<std::string> names = built_in_studies();
   EXPECT_EQ(names, (std::vector<std::string>{"quick", "environments", "from-scratch", "roofline",
-                                             "profiling", "backends"}));
+                                             "profiling", "backends", "scaling"}));
   for (const std::string& name : names) {
     const Study study = find_study(name);
     EXPECT_EQ(study.definition.name, name);

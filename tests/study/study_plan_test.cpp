@@ -24,6 +24,8 @@ class MadeUpMachine final : public Capabilities {
     const bool can = executor.device != "cpu" || precision == Precision::fp32;
     return can ? "" : "the cpu computes in fp32";
   }
+  std::string refuse_ranks() override { return no_ranks; }
+  int processors() override { return 4; }
   std::vector<std::string> devices() override {
     return gpu ? std::vector<std::string>{"cpu", "cuda:0"} : std::vector<std::string>{"cpu"};
   }
@@ -42,6 +44,7 @@ class MadeUpMachine final : public Capabilities {
   bool gpu = false, ceilings = false;
   std::int64_t memory = std::int64_t{64} << 30;
   std::map<std::string, std::string> refused, data;
+  std::string no_ranks;
 };
 
 Study study_of(const std::string& parts) {
@@ -69,6 +72,26 @@ constexpr const char* kBench =
     "[[part]]\nid = \"speed\"\ncommand = \"bench\"\nmodels = [\"mlp\", \"mnist_cnn\"]\nbackends = "
     "[\"native\", \"cuda\", \"auto\", \"numpy\", \"torch-cpu\"]\nbatches = [8, 16]\nmomentum = "
     "0.9\n";
+
+TEST(StudyPlan, RanksTakeTurnsInOneCallAsFarAsThereAreProcessors) {
+  const Study study = study_of(
+      "[[part]]\nid = \"links\"\ncommand = \"ceilings\"\nranks = [2, 8]\n[[part]]\nid = "
+      "\"weak\"\ncommand = \"bench\"\nmodels = [\"mlp\"]\nbackends = [\"native\"]\nbatches = "
+      "[8]\nranks = [1, 2, 8]\nscaling = \"weak\"\nreduce = \"bf16\"\nunconnected = true\n");
+  MadeUpMachine machine;
+  const auto plan = plan_study(study, {}, machine);
+  EXPECT_EQ(keys_of(plan, ItemStatus::waiting), (Keys{"links/ranks=2", "weak/mlp/batch=8"}));
+  EXPECT_EQ(keys_of(plan, ItemStatus::left_out), (Keys{"links/ranks=8", "weak/ranks=8"}));
+  EXPECT_EQ(item_of(plan, "weak/ranks=8").record.reason, "this machine has 4 processors");
+  EXPECT_EQ(item_of(plan, "links/ranks=2").record.command, "env --measure --ranks 2");
+  EXPECT_EQ(item_of(plan, "weak/mlp/batch=8").record.command,
+            "bench mlp --backend native --batch 8 --ranks 1,2 --scaling weak --reduce bf16 "
+            "--unconnected");
+  machine.no_ranks = "there is no MPI";
+  const auto without = plan_study(study, {}, machine);
+  EXPECT_EQ(keys_of(without, ItemStatus::left_out), (Keys{"links/ranks", "weak/ranks"}));
+  EXPECT_EQ(item_of(without, "weak/ranks").record.reason, "there is no MPI");
+}
 
 TEST(StudyPlan, BackendsOfTheSameWorkShareACall) {
   MadeUpMachine machine;

@@ -503,6 +503,14 @@ backends = ["native", "auto"]
 batches = [32, 64, 128, 256]
 
 [[part]]
+id = "ranks"
+title = "Ranks"
+command = "bench"
+models = ["mnist_cnn"]
+backends = ["native"]
+ranks = [1, 2]
+
+[[part]]
 id = "training"
 title = "Training"
 command = "train"
@@ -548,7 +556,7 @@ axis = "training_flops"
   const auto show = [&](const char* kind, std::string_view name, const char* parts) {
     text += fmt::format("\n[[show]]\n{} = \"{}\"\nparts = [{}]\n", kind, name, parts);
   };
-  const char* all = R"("speed", "sweep", "training", "profile", "inference")";
+  const char* all = R"("speed", "sweep", "ranks", "training", "profile", "inference")";
   for (const study::Word& word : study::table_names()) show("table", word.name, all);
   for (const study::Word& word : study::figure_names()) show("figure", word.name, all);
   return text;
@@ -619,6 +627,20 @@ void write_report_store(Store& store) {
     run.batch = 64;
     run.seconds = gpu ? 0.0004 : 0.004;
     write_report_inference(store, run);
+  }
+  // Two ranks share the batch of one, and each takes 0.6 of its time. A clipped norm tells this
+  // work from all other.
+  for (const int ranks : {1, 2}) {
+    ReportRun run;
+    run.part = "ranks";
+    run.group = "desk-ranks";
+    run.seconds = ranks == 1 ? 0.010 : 0.006;
+    run.change = [ranks](RunRecord& record) {
+      record.work.clip_norm = 1.0;
+      record.executor.ranks = ranks;
+      if (ranks == 2) record.executor.transport = "MPI";
+    };
+    write_report_bench(store, run);
   }
   StudyItemRecord left_out;
   left_out.study = study_of("desk");

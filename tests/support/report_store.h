@@ -6,6 +6,7 @@
 // processor of 10 TFLOP/s and 1 TB/s. write_report_store() carries out one study ("trial") on both:
 //   speed      mlp, mnist_cnn, resnet18 at batch 64: native and torch-cpu; auto and torch-cuda
 //   sweep      mnist_cnn at batches 32 to 256 on both
+//   ranks      mnist_cnn with a clipped norm by one and by two ranks, on the desk
 //   training   mnist_cnn for three epochs, learning rates 0.01 and 0.1, on both
 //   profile    mlp on both
 //   inference  mnist_cnn at batches 1 and 64 on both

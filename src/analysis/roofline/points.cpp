@@ -141,6 +141,8 @@ std::string_view name_of(Bound bound) {
       return "launch";
     case Bound::data:
       return "data";
+    case Bound::link:
+      return "link";
   }
   return "n/a";
 }
@@ -186,13 +188,22 @@ RooflinePoint point_of(const StepTime& step, const Roofs& roofs) {
   point.working_set_bytes = static_cast<double>(step.working_set_bytes);
   point.counted_bytes = step.counted_bytes;
   point.remark = remark_of(step);
+  // Half of its bytes are read, the other half written over them.
+  if (const auto least = roofs.all_reduce_seconds(step.unit, point.bytes / 2.0)) {
+    point.compute_seconds = 0.0;
+    point.memory_seconds = point.least_seconds = *least;
+    point.level = step.unit;
+    point.bound = Bound::link;
+    return point;
+  }
   if (!roofs.memory.empty()) {
     const MemoryTime memory = memory_time(step, roofs);
     point.memory_seconds = memory.seconds;
     point.level = memory.level;
     point.level_share = memory.share;
   }
-  if (step.flops == 0) {
+  // Where links were not measured an exchange has the roof of what it moves.
+  if (step.flops == 0 || step.unit.ends_with(" ranks")) {
     point.compute_seconds = 0.0;
   } else if (const ComputeRoof* roof = roofs.find_compute(step.unit)) {
     point.compute_seconds = point.flops / roof->flops_per_second;

@@ -9,6 +9,7 @@
 //   the step's boundary but those that may have been waiting in the next faster level, which is at
 //   most that level's capacity out of the working set. A step whose tensors fit a cache is thus
 //   compared with that cache's roof and asks nothing of the levels behind it.
+// The least time of an all-reduce is what its message takes on the measured links.
 // Efficiency is this least time over the measured time, so that nothing can exceed 1.
 
 #include <functional>
@@ -30,6 +31,7 @@ enum class Bound {
   compute,
   launch,  // starting it takes longer than its work at the roofs
   data,    // an iteration that mostly waits for its batch
+  link,    // an exchange between ranks
 };
 [[nodiscard]] std::string_view name_of(Bound bound);
 

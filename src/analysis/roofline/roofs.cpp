@@ -77,6 +77,20 @@ std::optional<double> latency_of(std::span<const Ceiling> ceilings, const std::s
   return std::nullopt;
 }
 
+// From the ceilings of devices "ranks:4".
+std::vector<LinkRoof> links_of(std::span<const Ceiling> ceilings) {
+  constexpr std::string_view kRanks = "ranks:";
+  std::vector<LinkRoof> links;
+  for (const Ceiling& ceiling : ceilings) {
+    if (!ceiling.device.starts_with(kRanks) || ceiling.kind != "latency") continue;
+    links.push_back(
+        {ceiling.device.substr(kRanks.size()) + " ranks", ceiling.capacity_bytes, ceiling.low});
+  }
+  std::stable_sort(links.begin(), links.end(),
+                   [](const LinkRoof& a, const LinkRoof& b) { return a.bytes < b.bytes; });
+  return links;
+}
+
 std::string scope_text(const std::string& device, bool scaled, int threads) {
   if (device != "cpu") return "device";
   if (!scaled) return kAllCores;
@@ -96,6 +110,23 @@ const ComputeRoof* Roofs::find_compute(const std::string& unit) const {
     if (roof.unit == unit) return &roof;
   }
   return nullptr;
+}
+
+std::optional<double> Roofs::all_reduce_seconds(const std::string& unit, double bytes) const {
+  const LinkRoof* before = nullptr;
+  for (const LinkRoof& link : links) {
+    if (link.unit != unit) continue;
+    const auto size = static_cast<double>(link.bytes);
+    if (bytes <= size) {
+      if (before == nullptr) return link.seconds;
+      const auto smaller = static_cast<double>(before->bytes);
+      const double share = (bytes - smaller) / (size - smaller);
+      return before->seconds + share * (link.seconds - before->seconds);
+    }
+    before = &link;
+  }
+  if (before == nullptr) return std::nullopt;
+  return before->seconds * bytes / static_cast<double>(before->bytes);
 }
 
 const ComputeRoof* Roofs::find_precision(const std::string& precision) const {
@@ -154,6 +185,7 @@ Roofs roofs_of(std::span<const Ceiling> ceilings, const std::string& device, int
       })) {
     roofs.scope += ", lower bounds (other programs were running)";
   }
+  roofs.links = links_of(ceilings);
   roofs.latency_seconds = latency_of(ceilings, device, threads);
   return roofs;
 }

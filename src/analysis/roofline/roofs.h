@@ -25,18 +25,29 @@ struct MemoryRoof {
   std::int64_t capacity_bytes = 0;  // of all that the threads can use; 0 for memory: no limit
 };
 
+// The least time of an all-reduce of so many bytes.
+struct LinkRoof {
+  std::string unit;  // as in StepTime: "4 ranks"
+  std::int64_t bytes = 0;
+  double seconds = 0.0;
+};
+
 struct Roofs {
   std::string device;
   int threads = 0;                   // 0: the whole device
   std::string scope;                 // how the roofs came about: "all cores", "1 of the cores"
   std::vector<ComputeRoof> compute;  // fastest first
   std::vector<MemoryRoof> memory;    // fastest first; main memory last
+  std::vector<LinkRoof> links;       // of each unit, the smallest message first
   // The shortest time from one step to the next: a node of a recorded graph or a launch on a
   // graphics processor, waking the threads on a CPU. Nothing: not measured.
   std::optional<double> latency_seconds;
 
   [[nodiscard]] bool empty() const { return compute.empty() || memory.empty(); }
   [[nodiscard]] const ComputeRoof* find_compute(const std::string& unit) const;
+  // Between the sizes that were measured; nothing where none were.
+  [[nodiscard]] std::optional<double> all_reduce_seconds(const std::string& unit,
+                                                         double bytes) const;
   // The fastest of the units that matrix products in a precision may use.
   [[nodiscard]] const ComputeRoof* find_precision(const std::string& precision) const;
   // The fastest level that could hold so many bytes. REQUIRES: there are levels.

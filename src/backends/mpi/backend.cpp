@@ -26,6 +26,62 @@ bool is_narrow(const Tensor& tensor) { return tensor.spec.dtype == DType::bf16; 
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+// Sums in f32 what travels in 16 bits: each rank gets its part of the values from all, adds them in
+// the order of the ranks and sends the rounded sums back, so that all have the same bits.
+class NarrowSum {
+ public:
+  // Of at most so many values.
+  static std::size_t workspace(std::size_t elements, const Ranks& ranks) {
+    return 2 * aligned(part_of(elements, ranks) * static_cast<std::size_t>(ranks.size()) *
+                       sizeof(std::uint16_t));
+  }
+
+  NarrowSum(Ranks& ranks, std::byte* workspace) : ranks_(ranks), workspace_(workspace) {}
+
+  template <typename Value>
+  void sum(std::span<Value> values, DType wire) {
+    if (wire == DType::bf16) {
+      sum_as<BFloat16>(values, bf16_of);
+    } else {
+      sum_as<Float16>(values, f16_of);
+    }
+  }
+
+ private:
+  static std::size_t part_of(std::size_t elements, const Ranks& ranks) {
+    const auto count = static_cast<std::size_t>(ranks.size());
+    return (elements + count - 1) / count;
+  }
+
+  template <typename Wire, typename Value, typename Narrow>
+  void sum_as(std::span<Value> values, Narrow narrow) {
+    const auto count = static_cast<std::size_t>(ranks_.size());
+    const std::size_t part = part_of(values.size(), ranks_);
+    const std::span sent(reinterpret_cast<Wire*>(workspace_), part * count);
+    const std::span got(reinterpret_cast<Wire*>(workspace_ + aligned(sent.size() * sizeof(Wire))),
+                        part * count);
+    for (std::size_t i = 0; i < values.size(); ++i) sent[i] = narrow(float_of(values[i]));
+    std::fill(sent.begin() + static_cast<std::ptrdiff_t>(values.size()), sent.end(), Wire{});
+    ranks_.all_to_all(std::as_bytes(sent), std::as_writable_bytes(got));
+    for (std::size_t i = 0; i < part; ++i) {
+      float total = 0.0F;
+      for (std::size_t rank = 0; rank < count; ++rank) total += float_of(got[rank * part + i]);
+      sent[i] = narrow(total);
+    }
+    ranks_.all_gather(std::as_bytes(sent.first(part)), std::as_writable_bytes(got));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if constexpr (std::is_same_v<Value, float>) {
+        values[i] = float_of(got[i]);
+      } else {
+        values[i] = bf16_of(float_of(got[i]));
+      }
+    }
+  }
+
+  Ranks& ranks_;
+  std::byte* workspace_;
+};
+
 // Sums a bucket. Tensors that follow each other in memory, as gradients do, travel as one; what
 // lies between them to fill cache lines travels along.
 class AllReduce final : public Kernel {
@@ -36,12 +92,15 @@ class AllReduce final : public Kernel {
     for (const ValueId input : problem.node().inputs) {
       arguments_.push_back(problem.input_index(input));
       const TensorSpec& spec = problem.graph->value(input).spec;
-      if (size_of(spec.dtype) < sizeof(float)) {
-        widest_ = std::max(widest_, static_cast<std::size_t>(spec.shape.elements()));
-      }
+      const auto elements = static_cast<std::size_t>(spec.shape.elements());
+      if (size_of(spec.dtype) < sizeof(float)) widest_ = std::max(widest_, elements);
+      bucket_bytes_ += aligned(elements * size_of(spec.dtype));
     }
-    workspace_bytes = aligned(widest_ * sizeof(float));
-    implementation = "all_reduce";
+    const bool narrow = attributes_.wire != DType::f32;
+    workspace_bytes = narrow ? NarrowSum::workspace(bucket_bytes_ / sizeof(float) + widest_, ranks_)
+                             : aligned(widest_ * sizeof(float));
+    implementation = narrow ? fmt::format("all_reduce {}", name_of(attributes_.wire))
+                            : std::string("all_reduce");
   }
 
   void run(const KernelArgs& args) const override {
@@ -87,7 +146,10 @@ class AllReduce final : public Kernel {
       }
       bytes = aligned(bytes) + static_cast<std::size_t>(tensor.spec.bytes());
     }
-    if (begin.spec.dtype == DType::f64) {
+    if (begin.spec.dtype == DType::f32 && attributes_.wire != DType::f32) {
+      NarrowSum(ranks_, args.workspace)
+          .sum(std::span(begin.as<float>(), bytes / sizeof(float)), attributes_.wire);
+    } else if (begin.spec.dtype == DType::f64) {
       ranks_.all_reduce(std::span(begin.as<double>(), bytes / sizeof(double)));
     } else {
       ranks_.all_reduce(std::span(begin.as<float>(), bytes / sizeof(float)));
@@ -100,6 +162,10 @@ class AllReduce final : public Kernel {
     const std::span wide(reinterpret_cast<float*>(workspace),
                          static_cast<std::size_t>(tensor.shape().elements()));
     auto* const values = tensor.as<BFloat16>();
+    if (attributes_.wire != DType::f32) {
+      NarrowSum(ranks_, workspace).sum(std::span(values, wide.size()), attributes_.wire);
+      return;
+    }
     for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = float_of(values[i]);
     ranks_.all_reduce(wide);
     for (std::size_t i = 0; i < wide.size(); ++i) values[i] = bf16_of(wide[i]);
@@ -109,6 +175,7 @@ class AllReduce final : public Kernel {
   AllReduceAttributes attributes_;
   std::vector<std::size_t> arguments_;
   std::size_t widest_ = 0;  // elements of the largest 16-bit tensor
+  std::size_t bucket_bytes_ = 0;
 };
 
 // Every rank gets the statistics of all and merges them in the same order.

@@ -21,8 +21,8 @@ std::int64_t bytes_of_plan(const EngineStepConfig& config) {
 class EngineStep final : public MeasuredStep {
  public:
   explicit EngineStep(EngineStepConfig config) : config_(std::move(config)) {
-    ensure(config_.data->count() >= config_.step.batch, "a batch of {} needs as many samples",
-           config_.step.batch);
+    ensure(config_.data->count() >= config_.first_row + config_.step.batch,
+           "a batch of {} needs as many samples", config_.step.batch);
     subject_ = {config_.work, config_.executor, bytes_of_plan(config_)};
   }
 
@@ -60,8 +60,7 @@ class EngineStep final : public MeasuredStep {
 
   void run(std::int64_t count, const std::function<bool(const Iteration&)>& see) override {
     for (std::int64_t i = 0; i < count; ++i) {
-      if (!see(config_.loader ? run_loaded() : time_one(*config_.device, [&] { launch(); })))
-        return;
+      if (!see(config_.loader ? run_loaded() : run_once())) return;
     }
   }
 
@@ -83,7 +82,10 @@ class EngineStep final : public MeasuredStep {
   }
 
   [[nodiscard]] StepDetails details(bool timed) override {
-    StepDetails details = plan_details(session(), plan_, true, timed);
+    // All ranks make as many passes.
+    const StepMeasuring measuring =
+        config_.ranks == nullptr ? StepMeasuring{} : StepMeasuring{.patience_seconds = 0.0};
+    StepDetails details = plan_details(session(), plan_, true, timed, measuring);
     details.memory = ledger_->entries(session(), {&plan_, 1});
     details.numbers["parameters"] = static_cast<double>(count_parameters(runner_->parameters()));
     return details;
@@ -104,11 +106,13 @@ class EngineStep final : public MeasuredStep {
   void write_first_batch() {
     const Dataset& data = *config_.data;
     const auto rows = static_cast<std::size_t>(config_.step.batch);
+    const auto begin = static_cast<std::size_t>(config_.first_row);
     std::vector<std::int32_t> numbers(rows);
-    std::iota(numbers.begin(), numbers.end(), 0);
+    std::iota(numbers.begin(), numbers.end(), static_cast<std::int32_t>(begin));
     Batch first;
-    first.pixels = std::span(data.pixels).first(rows * data.sample_bytes());
-    first.labels = std::span(data.labels).first(rows);
+    first.pixels =
+        std::span(data.pixels).subspan(begin * data.sample_bytes(), rows * data.sample_bytes());
+    first.labels = std::span(data.labels).subspan(begin, rows);
     first.samples = numbers;
     first.rows = config_.step.batch;
     runner_->write_batch(first);
@@ -124,6 +128,15 @@ class EngineStep final : public MeasuredStep {
                               .valid_rows = config_.step.batch};
     session().run(plan_);
     ++done_;
+  }
+
+  Iteration run_once() {
+    if (config_.ranks == nullptr) return time_one(*config_.device, [&] { launch(); });
+    const double exchanged = config_.ranks->seconds(), exposed = session().exposed_seconds();
+    Iteration iteration = time_one(*config_.device, [&] { launch(); });
+    iteration.exchange_seconds = config_.ranks->seconds() - exchanged;
+    iteration.exposed_seconds = session().exposed_seconds() - exposed;
+    return iteration;
   }
 
   // Fetches the next batch, of the next epoch where this one is used up, and sends it off.

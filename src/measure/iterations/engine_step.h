@@ -7,6 +7,7 @@
 
 #include "data/dataset.h"
 #include "measure/iterations/measured_step.h"
+#include "ranks/ranks.h"
 #include "train/step_runner.h"
 
 namespace ridgeline {
@@ -24,6 +25,9 @@ struct EngineStepConfig {
   bool loader = false;
   int workers = 1;    // threads that decode images
   bool crop = false;  // as training does with photographs
+  // Of several ranks: `step` computes this one's rows, and these are the first of them in `data`.
+  Ranks* ranks = nullptr;
+  std::int64_t first_row = 0;
 };
 
 // Plans without allocating anything. Throws bad_input where there can be no plan.

@@ -4,30 +4,12 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
-#include "store/field_json.h"
+#include "measure/iterations/details_json.h"
 
 namespace ridgeline {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json to_json(const StepDetails& details) {
-  return {{"steps", list_json(details.steps)},
-          {"memory", list_json(details.memory)},
-          {"findings", list_json(details.findings)},
-          {"kernels", details.kernels},
-          {"numbers", details.numbers},
-          {"notes", details.notes}};
-}
-
-StepDetails details_of(const Json& json) {
-  return {.steps = read_list<StepTime>(json.at("steps")),
-          .memory = read_list<MemoryEntry>(json.at("memory")),
-          .findings = read_list<Finding>(json.at("findings")),
-          .kernels = json.at("kernels").get<std::vector<std::string>>(),
-          .numbers = json.at("numbers").get<std::map<std::string, double>>(),
-          .notes = json.at("notes").get<std::map<std::string, std::string>>()};
-}
 
 // Names and messages may hold anything; what is no UTF-8 must not end the program.
 std::string line_of(const Json& event) { return json_text(event); }
@@ -56,7 +38,7 @@ void replay(const Json& event, std::size_t candidates, double shift, MeasureSink
                            .error = event.at("error").get<std::string>(),
                            .reason = static_cast<StopReason>(event.at("reason").get<int>()),
                            .warmup = event.at("warmup").get<std::string>(),
-                           .details = details_of(event.at("details"))});
+                           .details = read_details(event.at("details"))});
   } else {
     fail("there is no event '{}'", kind);
   }
@@ -92,7 +74,7 @@ void EventWriter::ended(std::size_t candidate, const Ending& ending) {
                   {"error", ending.error},
                   {"reason", static_cast<int>(ending.reason)},
                   {"warmup", ending.warmup},
-                  {"details", to_json(ending.details)}}));
+                  {"details", details_json(ending.details)}}));
 }
 
 void replay_event(std::string_view line, std::size_t candidates, double shift_seconds,

@@ -36,6 +36,7 @@ struct Iteration {
   double wall_seconds = 0.0;
   std::optional<double> device_seconds;  // by the device's own clock
   std::optional<double> data_wait_seconds, upload_seconds;
+  std::optional<double> exchange_seconds, exposed_seconds;  // of several ranks
   // By this process's clock; nothing of an iteration in another process.
   std::optional<std::chrono::steady_clock::time_point> began;
   // When it asked for its batch: the wait and then the upload follow.

@@ -121,6 +121,8 @@ class Group {
       sample.device_seconds = iteration.device_seconds;
       sample.data_wait_seconds = iteration.data_wait_seconds;
       sample.upload_seconds = iteration.upload_seconds;
+      sample.exchange_seconds = iteration.exchange_seconds;
+      sample.exposed_seconds = iteration.exposed_seconds;
       samples.push_back(sample);
       go_on_ = control_.go_on(progress_) && go_on_;
       return more(sample);

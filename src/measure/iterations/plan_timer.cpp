@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "inspect/complexity.h"
 #include "measure/iterations/provider_shares.h"
-#include "measure/step_times.h"
 
 namespace ridgeline {
 bool searches(const PlanRequest& request) { return measures(request.backend); }
@@ -39,7 +38,8 @@ std::optional<Iteration> time_queued(Device& device, std::int64_t count,
   return iteration;
 }
 
-StepDetails plan_details(Session& session, Session::PlanId id, bool training, bool timed) {
+StepDetails plan_details(Session& session, Session::PlanId id, bool training, bool timed,
+                         const StepMeasuring& measuring) {
   const Plan& plan = session.plan(id);
   StepDetails details;
   for (const Step& step : plan.steps) details.kernels.push_back(step.kernel_name());
@@ -50,7 +50,7 @@ StepDetails plan_details(Session& session, Session::PlanId id, bool training, bo
     details.numbers["runtime_memory_bytes"] = static_cast<double>(*runtime);
   }
   if (!timed) return details;
-  const StepMeasurement measured = measure_steps(session, id);
+  const StepMeasurement measured = measure_steps(session, id, measuring);
   details.steps = step_times(plan, session.device(), measured.seconds);
   details.numbers["step_sum_seconds"] = measured.sum();
   details.numbers["step_sum_share"] = measured.share_of_whole;

@@ -8,6 +8,7 @@
 
 #include "backends/auto.h"
 #include "measure/iterations/measured_step.h"
+#include "measure/step_times.h"
 #include "plan/session.h"
 
 namespace ridgeline {
@@ -23,6 +24,6 @@ namespace ridgeline {
 
 // With `timed`, the time of each step of the plan too.
 [[nodiscard]] StepDetails plan_details(Session& session, Session::PlanId plan, bool training,
-                                       bool timed);
+                                       bool timed, const StepMeasuring& measuring = {});
 
 }  // namespace ridgeline

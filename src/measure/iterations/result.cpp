@@ -78,7 +78,7 @@ bool has_samples(const Measured& measured) {
 }
 
 MeasuredSummary summarise(const Measured& measured) {
-  Series wall, device, queued, wait, upload, forward, backward, optimizer;
+  Series wall, device, queued, wait, upload, exchange, exposed, forward, backward, optimizer;
   MeasuredSummary summary;
   if (!measured.samples.empty()) summary.first_seconds = measured.samples.front().wall_seconds;
   for (const Sample& sample : measured.samples) {
@@ -92,6 +92,8 @@ MeasuredSummary summarise(const Measured& measured) {
         device.add(sample, sample.device_seconds);
         wait.add(sample, sample.data_wait_seconds);
         upload.add(sample, sample.upload_seconds);
+        exchange.add(sample, sample.exchange_seconds);
+        exposed.add(sample, sample.exposed_seconds);
         break;
       case SampleKind::queued:
         queued.add(sample, sample.device_seconds);
@@ -119,6 +121,8 @@ MeasuredSummary summarise(const Measured& measured) {
       static_cast<double>(measured.subject.work.batch) / summary.seconds_per_iteration;
   summary.data_wait_seconds = wait.median();
   summary.upload_seconds = upload.median();
+  summary.exchange_seconds = exchange.median();
+  summary.exposed_seconds = exposed.median();
   summary.forward_seconds = forward.median();
   summary.backward_seconds = backward.median();
   summary.optimizer_seconds = optimizer.median();
@@ -143,6 +147,8 @@ void add_to(std::map<std::string, double>& numbers, std::map<std::string, std::s
   set("device_median_seconds", summary.device_seconds);
   if (summary.queued) set("queued_seconds", summary.queued->median);
   set("samples_per_second", summary.samples_per_second);
+  set("exchange_seconds", summary.exchange_seconds);
+  set("exposed_seconds", summary.exposed_seconds);
   const auto flops =
       numbers.find(measured.subject.work.kind == "inference" ? "forward_flops" : "training_flops");
   if (flops != numbers.end()) {

@@ -51,6 +51,7 @@ struct MeasuredSummary {
   double warmup_seconds = 0.0;
   std::int64_t blocks = 0;
   std::optional<double> data_wait_seconds, upload_seconds;  // medians
+  std::optional<double> exchange_seconds, exposed_seconds;  // of several ranks
   std::optional<double> forward_seconds, backward_seconds, optimizer_seconds;
   std::vector<Finding> findings;  // from the samples alone
 };

@@ -11,6 +11,8 @@ namespace {
 
 std::vector<std::string_view> axis_fields(const Work& work, const std::string& axis) {
   if (is_of_networks(axis)) return {"model", "settings", "image", "classes"};
+  // More ranks are joined where one is not.
+  if (axis == "ranks") return {"ranks", "nodes", "transport", "bucket_bytes"};
   const bool samples = axis == "samples";
   if (axis == "batch" || (samples && work.full_batch)) return batch_fields(work);
   const IdentityField* field = find_identity_field(samples ? "data_samples" : axis);

@@ -45,6 +45,8 @@ std::string limit_of(const Placed& placed) {
       return "starting kernels";
     case Bound::data:
       return "waiting for data";
+    case Bound::link:
+      return "exchanging gradients";
     case Bound::memory:
     case Bound::compute:
       break;

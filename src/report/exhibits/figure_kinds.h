@@ -24,6 +24,8 @@ namespace ridgeline::report {
 [[nodiscard]] std::vector<Figure> loss_epochs_figures(const ExhibitInput& input);
 // figure_sweep.cpp
 [[nodiscard]] std::vector<Figure> sweep_figures(const ExhibitInput& input);
+// figure_scaling.cpp
+[[nodiscard]] std::vector<Figure> scaling_figures(const ExhibitInput& input);
 // figure_profile.cpp
 [[nodiscard]] std::vector<Figure> breakdown_figures(const ExhibitInput& input);
 [[nodiscard]] std::vector<Figure> operations_figures(const ExhibitInput& input);

@@ -13,6 +13,7 @@ std::span<const FigureKindEntry> figure_kinds() {
       FigureKindEntry{"roofline-batches", roofline_batches_figures},
       FigureKindEntry{"throughput", throughput_figures},
       FigureKindEntry{"batch-sweep", batch_sweep_figures},
+      FigureKindEntry{"scaling", scaling_figures},
       FigureKindEntry{"epoch-times", epoch_times_figures},
       FigureKindEntry{"throughput-epochs", throughput_epochs_figures},
       FigureKindEntry{"accuracy-epochs", accuracy_epochs_figures},

@@ -40,6 +40,8 @@ using Tables = std::vector<Table>;
 [[nodiscard]] Tables make_targets(const ExhibitInput& input);
 // table_sweep.cpp
 [[nodiscard]] Tables make_sweep(const ExhibitInput& input);
+// table_scaling.cpp
+[[nodiscard]] Tables make_scaling(const ExhibitInput& input);
 // table_parity.cpp
 [[nodiscard]] Tables make_parity(const ExhibitInput& input);
 

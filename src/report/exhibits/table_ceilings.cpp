@@ -14,10 +14,11 @@ struct CeilingGroup {
   double factor;
   const char *unit, *subject;
 };
-constexpr std::array<CeilingGroup, 4> kGroups = {
+constexpr std::array<CeilingGroup, 5> kGroups = {
     {{"compute", "compute", 1e-9, "GFLOP/s", "arithmetic"},
      {"bandwidth", "memory", 1e-9, "GB/s", "level"},
      {"transfer", "transfers", 1e-9, "GB/s", "direction"},
+     {"link", "links", 1e-9, "GB/s", "exchange"},
      {"latency", "latency", 1e6, "µs", "of what"}}};
 
 // Of each subject the path with the best repeat and the widest scope: what a roof is made of. Paths
@@ -27,7 +28,7 @@ std::vector<Ceiling> best_of(const Machine& machine, const std::string& kind) {
   for (const Ceiling& ceiling : machine.ceilings) {
     if (ceiling.kind != kind || ceiling.scope == "one core") continue;
     if (ceiling.path.starts_with("tensor ")) continue;
-    const bool shorter = kind == "latency", paths = kind == "transfer";
+    const bool shorter = kind == "latency", paths = kind == "transfer" || kind == "link";
     const auto known = std::ranges::find_if(best, [&](const Ceiling& other) {
       return other.device == ceiling.device && unit_of(other) == unit_of(ceiling) &&
              (!paths || other.path == ceiling.path);

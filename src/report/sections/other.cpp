@@ -26,9 +26,10 @@ std::vector<Chapter> chapters() {
        },
        {table_named("throughput"), figure_named("throughput"), table_named("iterations"),
         table_named("phases"), table_named("batch-sweep"), figure_named("batch-sweep"),
-        table_named("efficiency"), table_named("bounds"), figure_named("roofline"),
-        figure_named("roofline-batches"), table_named("memory"), figure_named("memory"),
-        table_named("resources"), table_named("parity"), figure_named("samples")}},
+        table_named("scaling"), figure_named("scaling"), table_named("efficiency"),
+        table_named("bounds"), figure_named("roofline"), figure_named("roofline-batches"),
+        table_named("memory"), figure_named("memory"), table_named("resources"),
+        table_named("parity"), figure_named("samples")}},
       {"inference",
        "Inference",
        [](const RunView& run) {

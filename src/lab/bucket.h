@@ -1,0 +1,21 @@
+#pragma once
+
+// How many bytes of gradients travel between ranks together, where nobody said it.
+
+#include <cstdint>
+#include <span>
+
+#include "lab/store_options.h"
+#include "store/records.h"
+
+namespace ridgeline {
+
+// The smallest bucket whose exchange takes at most a tenth more time for each byte than the best
+// one's, by the measured links: larger ones gain little and leave more to wait for in the end.
+// kBucketBytes where the links between so many ranks were not measured.
+[[nodiscard]] std::int64_t best_bucket(std::span<const Ceiling> ceilings, int ranks);
+
+// By this machine's ceilings in the store. The same store gives the same bucket.
+[[nodiscard]] std::int64_t usual_bucket(const StoreOptions& store, int ranks);
+
+}  // namespace ridgeline
