@@ -87,6 +87,10 @@ std::optional<Target> target_of(const KnownCpu& cpu) {
   target.name = cpu.name;
   target.family = Family::cpu;
   target.roofs = roofs_of_sheet({{"fp32", *peak}}, cpu.memory_bytes_per_second);
+  // Whichever unit for bf16 the plan was made for: the CPU would take its own.
+  for (const char* unit : {"amx bf16", "avx512 bf16"}) {
+    if (cpu.bf16_flops) target.roofs.compute.push_back({unit, "measured", *cpu.bf16_flops});
+  }
   target.cache_bytes = cpu.cache_bytes.value_or(0.0);
   target.memory_bytes = cpu.memory_bytes;
   target.watts = cpu.watts;

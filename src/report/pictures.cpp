@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <future>
 #include <mutex>
@@ -10,8 +11,10 @@
 #include <sstream>
 #include <thread>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/text_file.h"
+#include "base/writable.h"
 #include "peers/line_process.h"
 #include "report/plot/draw.h"
 
@@ -28,6 +31,17 @@ constexpr std::size_t kMostConverters = 4;
 constexpr const char* kScript =
     "cd \"$0\" && while read -r id format zoom; do "
     "rsvg-convert -f $format -z $zoom -o $id.$format $id.svg && echo done || exit; done";
+
+constexpr const char* kNotInstalled =
+    "rsvg-convert was not found; on Debian the package librsvg2-bin has it";
+
+struct FolderRemover {
+  fs::path folder;
+  ~FolderRemover() {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+  }
+};
 
 bool is_installed() {
   const char* path = std::getenv("PATH");
@@ -59,8 +73,7 @@ class Studio {
     if (formats.pdf) conversions_.push_back({"pdf", "1"});
     if (conversions_.empty() || is_installed()) return;
     conversions_.clear();
-    problems_.push_back(
-        {"", "rsvg-convert was not found; on Debian the package librsvg2-bin has it"});
+    problems_.push_back({"", kNotInstalled});
   }
 
   std::vector<PictureProblem> draw() {
@@ -137,6 +150,38 @@ std::vector<PictureProblem> draw_pictures(std::span<const Figure* const> figures
                                           const std::function<bool(std::size_t)>& progress) {
   if (figures.empty()) return {};
   return Studio(figures, folder, formats, progress).draw();
+}
+
+void check_picture(const fs::path& file) {
+  if (file.empty()) return;
+  const fs::path ending = file.extension();
+  if (ending != ".svg" && ending != ".png" && ending != ".pdf") {
+    bad_input("{}: the name of a picture ends in .svg, .png or .pdf", file.string());
+  }
+  if (ending != ".svg" && !is_installed()) bad_input("{}: {}", file.string(), kNotInstalled);
+  check_writable(file.string());
+}
+
+void draw_picture(const Figure& figure, const fs::path& file) {
+  check_picture(file);
+  if (file.extension() == ".svg") {
+    const std::array<const Figure*, 1> all = {&figure};
+    write_durably(file, plot::svg_file(figure, plot::draw(figure, plot::Colours(all))));
+    return;
+  }
+  std::string folder = (fs::temp_directory_path() / "ridgeline-picture-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) fail("{}: cannot be made", folder);
+  const FolderRemover remover{folder};
+  const PictureFormats formats{.svg = false,
+                               .png = file.extension() == ".png",
+                               .pdf = file.extension() == ".pdf"};
+  Figure named = figure;
+  named.id = "figure";
+  const std::array<const Figure*, 1> all = {&named};
+  const auto problems = draw_pictures(all, folder, formats, [](std::size_t) { return true; });
+  if (!problems.empty()) fail("{}: {}", file.string(), problems.front().reason);
+  write_durably(
+      file, read_text(fs::path(folder) / ("figure" + file.extension().string())));
 }
 
 }  // namespace ridgeline::report

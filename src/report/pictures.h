@@ -29,4 +29,10 @@ struct PictureProblem {
     std::span<const Figure* const> figures, const std::filesystem::path& folder,
     const PictureFormats& formats, const std::function<bool(std::size_t done)>& progress);
 
+// Writes one figure to a file that ends in .svg, .png or .pdf, all of it or nothing. Throws bad_input
+// for another ending, and where rsvg-convert, which makes PNG and PDF, is missing.
+void draw_picture(const Figure& figure, const std::filesystem::path& file);
+// Throws bad_input where draw_picture() would, before any work is done. Empty: nothing is asked for.
+void check_picture(const std::filesystem::path& file);
+
 }  // namespace ridgeline::report

@@ -27,6 +27,7 @@ const std::vector<Word>& table_names() {
       {"inference", "Latency percentiles and throughput of inference"},
       {"resources", "Utilisation, memory, temperature, clock, power and energy"},
       {"parity", "That all executors computed the same"},
+      {"predictions", "How wrong predictions of runs are that were left out"},
   };
   return names;
 }
@@ -52,6 +53,7 @@ const std::vector<Word>& figure_names() {
       {"telemetry", "Utilisation, clock, temperature, power and memory over time"},
       {"samples", "Every measured iteration"},
       {"network", "The network as boxes and arrows"},
+      {"predictions", "Predicted against measured iterations, each run left out in turn"},
   };
   return names;
 }

@@ -7,7 +7,7 @@
 namespace ridgeline::report {
 
 std::span<const TableKind> table_kinds() {
-  static constexpr std::array<TableKind, 21> kinds = {{
+  static constexpr std::array<TableKind, 22> kinds = {{
       {"complexity", make_complexity},
       {"ceilings", make_ceilings},
       {"throughput", make_throughput},
@@ -29,6 +29,7 @@ std::span<const TableKind> table_kinds() {
       {"inference", make_inference},
       {"resources", make_resources},
       {"parity", make_parity},
+      {"predictions", make_predictions},
   }};
   return kinds;
 }
