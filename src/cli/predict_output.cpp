@@ -1,6 +1,7 @@
 #include "cli/predict_output.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -41,6 +42,23 @@ std::optional<Range> epoch_of(const Prediction& row, std::int64_t samples) {
 // Nothing where no samples are told.
 const predict::Training* training_of(const PredictionView& view, std::size_t row) {
   return view.trainings.empty() ? nullptr : &view.trainings[row];
+}
+
+// The ends of its time, energy and cost.
+std::array<std::optional<double>, 6> ends_of(const predict::Training* training) {
+  std::array<std::optional<double>, 6> ends;
+  if (training == nullptr) return ends;
+  ends[0] = training->seconds.low;
+  ends[1] = training->seconds.high;
+  if (training->joules) {
+    ends[2] = training->joules->low;
+    ends[3] = training->joules->high;
+  }
+  if (training->cost) {
+    ends[4] = training->cost->low;
+    ends[5] = training->cost->high;
+  }
+  return ends;
 }
 
 std::string frontier_text(const predict::Training* training) {
@@ -204,18 +222,15 @@ std::string prediction_csv(const PredictionView& view) {
   for (std::size_t i = 0; i < view.rows.size(); ++i) {
     const Prediction& row = view.rows[i];
     const predict::Training* made = training_of(view, i);
-    const predict::Training training = made == nullptr ? predict::Training{} : *made;
-    const std::optional<Range> all =
-        made == nullptr ? std::nullopt : std::optional(training.seconds);
+    const auto ends = ends_of(made);
     const std::optional<Range> cost = cost_of(row, view.samples);
     const std::optional<Range> epoch = epoch_of(row, view.samples);
     text += csv_line(row.model, row.inference ? "inference" : "training", row.image, row.batch,
                      row.precision, row.target.name, row.backend, row.seconds * 1e3,
                      row.range.low * 1e3, row.range.high * 1e3, row.samples_per_second(),
                      row.memory_bytes, row.fits ? "yes" : "no", row.largest_batch, low(row.joules),
-                     high(row.joules), low(epoch), high(epoch), low(cost), high(cost), low(all),
-                     high(all), low(training.joules), high(training.joules), low(training.cost),
-                     high(training.cost), made == nullptr ? "" : frontier_text(made), row.basis);
+                     high(row.joules), low(epoch), high(epoch), low(cost), high(cost), ends[0],
+                     ends[1], ends[2], ends[3], ends[4], ends[5], made == nullptr ? "" : frontier_text(made), row.basis);
   }
   return text;
 }

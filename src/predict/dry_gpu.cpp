@@ -212,7 +212,8 @@ std::vector<NodeId> match_small_network(const Graph& graph, NodeId first) {
 std::string check_small_network(const Problem& problem) {
   for (const NodeId node : problem.nodes) {
     for (const ValueId output : problem.graph->node(node).outputs) {
-      if (size_of(problem.graph->value(output).spec.dtype) < 4) return "computes in f32 alone";
+      const DType dtype = problem.graph->value(output).spec.dtype;
+      if (dtype == DType::bf16 || dtype == DType::f16) return "computes in f32 alone";
     }
   }
   return {};

@@ -108,6 +108,8 @@ RankPrediction predict_ranks(Predictor& predictor, const Question& question, con
   made.exposed_seconds = usual.exposed;
   made.efficiency = alone * share / usual.seconds;
   const double factor = made.one.range.high / made.one.seconds;
+  // What is divided by what are then two batches' times, each of which may be off by itself.
+  const double ratio = scaling == Scaling::weak ? 1.0 : made.one.batch_factor;
   made.range = {usual.seconds, usual.seconds};
   made.efficiency_range = {made.efficiency, made.efficiency};
   for (const double slower : {1.0 / factor, 1.0, factor}) {
@@ -118,8 +120,8 @@ RankPrediction predict_ranks(Predictor& predictor, const Question& question, con
         const double efficiency = alone * share * slower / seconds;
         made.range.low = std::min(made.range.low, seconds);
         made.range.high = std::max(made.range.high, seconds);
-        made.efficiency_range.low = std::min(made.efficiency_range.low, efficiency);
-        made.efficiency_range.high = std::max(made.efficiency_range.high, efficiency);
+        made.efficiency_range.low = std::min(made.efficiency_range.low, efficiency / ratio);
+        made.efficiency_range.high = std::max(made.efficiency_range.high, efficiency * ratio);
       }
     }
   }

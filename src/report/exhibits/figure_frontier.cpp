@@ -60,7 +60,7 @@ Point point_of(const Prediction& row, const Training& training, const Units& uni
       fmt::format("batch {}, {}; {} to {} {}", row.batch, row.precision,
                   number_text(training.seconds.low * units.time.factor),
                   number_text(training.seconds.high * units.time.factor), units.time.unit);
-  if (*training.frontier) point.label = fmt::format("{}, {}", row.batch, row.precision);
+  if (*training.frontier) point.label = fmt::format("batch {}, {}", row.batch, row.precision);
   return point;
 }
 
@@ -104,7 +104,8 @@ Figure frontier_figure(std::span<const Prediction> rows, std::span<const Trainin
   }
   if (best.empty()) return figure;
   std::ranges::sort(best, {}, [&](std::size_t i) { return trainings[i].seconds.low; });
-  Series line{.name = cost ? kFrontier : kEnergyFrontier, .style = SeriesStyle::line};
+  Series line{
+      .name = cost ? kFrontier : kEnergyFrontier, .style = SeriesStyle::line, .points = {}};
   for (const std::size_t i : best) {
     Point point = point_of(rows[i], trainings[i], units);
     line.points.push_back({.x = point.x, .y = point.y});
