@@ -176,8 +176,7 @@ PredictionView predictions(const PredictOptions& options, const std::vector<pred
     view.rows.back().per_hour = prices.per_hour(question.target.name);
   });
   if (options.samples && !view.rows.empty()) {
-    view.trainings =
-        predict::trainings_of(view.rows, *options.samples, options.epochs.value_or(1));
+    view.trainings = predict::trainings_of(view.rows, *options.samples, options.epochs.value_or(1));
   }
   return view;
 }
@@ -202,8 +201,7 @@ int run_ranks(const PredictOptions& options, const std::vector<predict::Target>&
 
 void draw(const PredictOptions& options, const PredictionView& view) {
   if (options.draw.empty()) return;
-  const report::Figure figure =
-      report::frontier_figure(view.rows, view.trainings, view.currency);
+  const report::Figure figure = report::frontier_figure(view.rows, view.trainings, view.currency);
   if (figure.empty()) {
     bad_input("--draw {}: no prediction has both a time and {} to draw", options.draw,
               options.prices.empty() ? "an energy" : "a cost");
@@ -306,9 +304,10 @@ void add_predict(Parser& program, Action& action) {
   command->heading(kOutputHeading);
   add_output_options(*command, options->output,
                      "Write one row per prediction, or per held-back run");
-  command->add_option("--draw FILE", options->draw,
-                      "Draw time against cost (without prices: energy) of whole trainings: SVG, PNG "
-                      "or PDF");
+  command->add_option(
+      "--draw FILE", options->draw,
+      "Draw time against cost (without prices: energy) of whole trainings: SVG, PNG "
+      "or PDF");
   command->add_option("--top N", options->top, "Show the N ops that take the most time");
   add_table_options(*command, prediction_columns());
   command->notes(

@@ -146,10 +146,9 @@ std::string backend_text(const predict::CheckRow& row) {
 }  // namespace
 
 std::vector<std::string> prediction_columns() {
-  return {"network",       "batch",  "precision", "on",         "step ms",    "range ms",
-          "img/s",         "memory", "fits",      "largest batch", "step J",  "epoch s",
-          "epoch cost",    "hours",  "kWh",       "cost",       "frontier",   "backend",
-          "stands on"};
+  return {"network", "batch", "precision",     "on",      "step ms",  "range ms",   "img/s",
+          "memory",  "fits",  "largest batch", "step J",  "epoch s",  "epoch cost", "hours",
+          "kWh",     "cost",  "frontier",      "backend", "stands on"};
 }
 
 std::string prediction_text(const PredictionView& view) {
@@ -230,7 +229,8 @@ std::string prediction_csv(const PredictionView& view) {
                      row.range.low * 1e3, row.range.high * 1e3, row.samples_per_second(),
                      row.memory_bytes, row.fits ? "yes" : "no", row.largest_batch, low(row.joules),
                      high(row.joules), low(epoch), high(epoch), low(cost), high(cost), ends[0],
-                     ends[1], ends[2], ends[3], ends[4], ends[5], made == nullptr ? "" : frontier_text(made), row.basis);
+                     ends[1], ends[2], ends[3], ends[4], ends[5],
+                     made == nullptr ? "" : frontier_text(made), row.basis);
   }
   return text;
 }

@@ -92,8 +92,9 @@ predict::Network network_of(const RankOptions& options, const KnownHardware& kno
     bad_input("--ranks-per-node {}: must be from 1 to {}", options.ranks_per_node, kMostRanks);
   }
   if ((options.ranks_per_node > 1) != !options.node_network.empty()) {
-    bad_input("--ranks-per-node and --node-network go together: how many ranks a machine has, and "
-              "what joins them");
+    bad_input(
+        "--ranks-per-node and --node-network go together: how many ranks a machine has, and "
+        "what joins them");
   }
   if (options.network == kMeasured) {
     if (!options.node_network.empty()) {

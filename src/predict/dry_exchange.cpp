@@ -15,8 +15,7 @@ constexpr KernelRow kRows[] = {{"all_reduce", match_one<OpKind::all_reduce>,
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_dry_exchange(const Problem& problem,
-                                          std::span<const Layout> layouts) {
+std::unique_ptr<Kernel> make_dry_exchange(const Problem& problem, std::span<const Layout> layouts) {
   auto kernel = std::make_unique<DryExchange>();
   kernel->input_layouts.assign(layouts.begin(), layouts.end());
   for (const ValueId input : problem.node().inputs) {

@@ -51,8 +51,7 @@ double all_reduce_seconds(double bytes, int ranks, double bytes_per_second,
                           double latency_seconds) {
   if (ranks < 2) return 0.0;
   const auto many = static_cast<double>(ranks);
-  const double ring = 2.0 * (many - 1.0) *
-                      (latency_seconds + bytes / many / bytes_per_second);
+  const double ring = 2.0 * (many - 1.0) * (latency_seconds + bytes / many / bytes_per_second);
   const double tree = 2.0 * (log2_of(ranks) * latency_seconds + bytes / bytes_per_second);
   return std::min(ring, tree);
 }
@@ -119,9 +118,7 @@ Network::Network(const std::vector<Ceiling>& ceilings) {
   within_ = between_;
 }
 
-int Network::nodes(int ranks) const {
-  return (ranks + ranks_of_node_ - 1) / ranks_of_node_;
-}
+int Network::nodes(int ranks) const { return (ranks + ranks_of_node_ - 1) / ranks_of_node_; }
 
 // Between the sizes that were measured, straight lines; beyond the largest, its rate.
 double Network::timed(double bytes, int place) const {

@@ -72,9 +72,9 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-constexpr std::array<std::string_view, 12> kColumns = {
-    "device", "backend",   "kind", "model",   "image", "classes",
-    "batch",  "precision", "part", "without", "ms",    "source"};
+constexpr std::array<std::string_view, 12> kColumns = {"device", "backend", "kind",  "model",
+                                                       "image",  "classes", "batch", "precision",
+                                                       "part",   "without", "ms",    "source"};
 
 // Leaves what one op demands, in all its shapes.
 void keep_part(Observation& seen, const std::string& op) {

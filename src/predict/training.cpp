@@ -59,8 +59,8 @@ std::vector<Training> trainings_of(std::span<const Prediction> rows, std::int64_
     if (!places[i]) continue;
     bool beaten = false;
     for (std::size_t j = 0; j < rows.size(); ++j) {
-      beaten = beaten || (places[j] && same_network(rows[i], rows[j]) &&
-                          places[j]->beats(*places[i]));
+      beaten =
+          beaten || (places[j] && same_network(rows[i], rows[j]) && places[j]->beats(*places[i]));
     }
     trainings[i].frontier = !beaten;
   }

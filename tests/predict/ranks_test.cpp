@@ -164,11 +164,9 @@ TEST_F(PredictScaling, AllGradientsTravelAndNothingElse) {
 
 TEST_F(PredictScaling, LinksDecideTheEfficiency) {
   const Question asked = question("resnet50", 64);
-  const RankPrediction fast =
-      predict_ranks(predictor_, asked, flat(1e6, 0.0), 8, Scaling::weak);
+  const RankPrediction fast = predict_ranks(predictor_, asked, flat(1e6, 0.0), 8, Scaling::weak);
   EXPECT_NEAR(fast.efficiency, 1.0, 1e-3);
-  const RankPrediction slow =
-      predict_ranks(predictor_, asked, flat(1.0, 10.0), 8, Scaling::weak);
+  const RankPrediction slow = predict_ranks(predictor_, asked, flat(1.0, 10.0), 8, Scaling::weak);
   EXPECT_LT(slow.efficiency, 0.5);
   EXPECT_GT(slow.exposed_seconds, 0.0);
   for (const RankPrediction* one : {&fast, &slow}) {

@@ -41,10 +41,10 @@ TEST(PredictTraining, TimesEpochsAndPrices) {
 }
 
 TEST(PredictTraining, TheFrontierIsWhatNoOtherBeats) {
-  std::vector<Prediction> rows = {
-      row_of("fast and dear", 0.1, 10.0), row_of("slow and cheap", 1.0, 0.5),
-      row_of("beaten", 0.5, 4.0), row_of("no price", 0.01, std::nullopt),
-      row_of("too large", 0.01, 0.1)};
+  std::vector<Prediction> rows = {row_of("fast and dear", 0.1, 10.0),
+                                  row_of("slow and cheap", 1.0, 0.5), row_of("beaten", 0.5, 4.0),
+                                  row_of("no price", 0.01, std::nullopt),
+                                  row_of("too large", 0.01, 0.1)};
   rows.back().fits = false;
   EXPECT_EQ(effort_of(rows), Effort::cost);
   EXPECT_EQ(frontier_of(trainings_of(rows, 1000, 1)), (std::vector{1, 1, 0, -1, -1}));
@@ -62,18 +62,18 @@ TEST(PredictTraining, WithoutPricesEnergyCounts) {
 }
 
 TEST(PredictTraining, TheFigureHasADotForEachAndTheFrontier) {
-  const std::vector<Prediction> rows = {
-      row_of("fast", 0.1, 10.0), row_of("cheap", 1.0, 0.5), row_of("beaten", 0.5, 4.0),
-      row_of("no price", 0.01, std::nullopt)};
+  const std::vector<Prediction> rows = {row_of("fast", 0.1, 10.0), row_of("cheap", 1.0, 0.5),
+                                        row_of("beaten", 0.5, 4.0),
+                                        row_of("no price", 0.01, std::nullopt)};
   const report::Figure figure =
-      report::frontier_figure(rows, trainings_of(rows, 1'000'000, 90), "USD");
+      report::frontier_figure(rows, trainings_of(rows, 1'000'000, 30), "USD");
   ASSERT_EQ(figure.series.size(), 4U);  // three devices and the line
   EXPECT_EQ(figure.series.back().points.size(), 2U);
   EXPECT_LT(figure.series.back().points[0].x, figure.series.back().points[1].x);
   EXPECT_GT(figure.series.back().points[0].y, figure.series.back().points[1].y);
   EXPECT_EQ(figure.y.unit, "USD");
   EXPECT_EQ(figure.x.unit, "h");
-  EXPECT_NE(figure.reading.find("The fastest is fast, batch 100, fp16 (25 h, 250 USD)"),
+  EXPECT_NE(figure.reading.find("The fastest is fast, batch 100, fp16 (8.33 h, 83.3 USD)"),
             std::string::npos)
       << figure.reading;
   ASSERT_EQ(figure.notes.size(), 1U);

@@ -66,10 +66,10 @@ Point point_of(const Prediction& row, const Training& training, const Units& uni
 
 std::string end_text(const Prediction& row, const Training& training, const Units& units) {
   const double effort = predict::middle_of(*training.of(units.effort)) * units.of_effort.factor;
-  return fmt::format(
-      "{}, batch {}, {} ({} {}, {}{}{})", row.target.name, row.batch, row.precision,
-      number_text(predict::middle_of(training.seconds) * units.time.factor), units.time.unit,
-      number_text(effort), units.of_effort.unit.empty() ? "" : " ", units.of_effort.unit);
+  return fmt::format("{}, batch {}, {} ({} {}, {}{}{})", row.target.name, row.batch, row.precision,
+                     number_text(predict::middle_of(training.seconds) * units.time.factor),
+                     units.time.unit, number_text(effort), units.of_effort.unit.empty() ? "" : " ",
+                     units.of_effort.unit);
 }
 
 }  // namespace
@@ -98,14 +98,13 @@ Figure frontier_figure(std::span<const Prediction> rows, std::span<const Trainin
     if (*trainings[i].frontier) best.push_back(i);
   }
   if (left_out > 0) {
-    figure.notes.push_back(fmt::format(
-        "{} not drawn: the step does not fit into the memory, or {} is not known.",
-        count_words(left_out, "prediction"), cost ? "the price" : "the power"));
+    figure.notes.push_back(
+        fmt::format("{} not drawn: the step does not fit into the memory, or {} is not known.",
+                    count_words(left_out, "prediction"), cost ? "the price" : "the power"));
   }
   if (best.empty()) return figure;
   std::ranges::sort(best, {}, [&](std::size_t i) { return trainings[i].seconds.low; });
-  Series line{
-      .name = cost ? kFrontier : kEnergyFrontier, .style = SeriesStyle::line, .points = {}};
+  Series line{.name = cost ? kFrontier : kEnergyFrontier, .style = SeriesStyle::line, .points = {}};
   for (const std::size_t i : best) {
     Point point = point_of(rows[i], trainings[i], units);
     line.points.push_back({.x = point.x, .y = point.y});

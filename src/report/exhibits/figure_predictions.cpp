@@ -41,8 +41,8 @@ Point point_of(const HeldBack& one, const DisplayUnit& unit) {
     point.low = point.y / std::exp(*one.spread);
     point.high = point.y * std::exp(*one.spread);
   }
-  point.detail = fmt::format("{}, batch {}, {}, {}", run.network, run.batch, run.precision,
-                             run.device);
+  point.detail =
+      fmt::format("{}, batch {}, {}, {}", run.network, run.batch, run.precision, run.device);
   return point;
 }
 
@@ -57,8 +57,8 @@ Series diagonal(const std::vector<HeldBack>& held, const DisplayUnit& unit) {
           .points = {{.x = low, .y = low}, {.x = high, .y = high}}};
 }
 
-// "Of native on CPU, 40 runs with the network left out lie 9% off in the median, 90% of them in
-// their range."
+// "Predictions of native on CPU with the network left out are 9% off in the median, and 90% of the
+// runs lie in their range."
 std::string reading_of_shown(const std::vector<HeldBack>& held,
                              const std::set<std::string>& shown) {
   std::vector<std::string> parts;
@@ -68,12 +68,13 @@ std::string reading_of_shown(const std::vector<HeldBack>& held,
              each.unknown == row.unknown;
     });
     if (!shown.contains(series_name(*one))) continue;
-    parts.push_back(fmt::format("{} with the {} left out: {} off in the median, {} in the range",
-                                backend_words(*one), predict::name_of(row.unknown),
-                                percent_text(row.median_error),
-                                row.inside_share ? percent_text(*row.inside_share) : "n/a"));
+    parts.push_back(fmt::format(
+        "those of {} with the {} left out are {} off in the median{}", backend_words(*one),
+        predict::name_of(row.unknown), percent_text(row.median_error),
+        row.inside_share ? fmt::format(" (in the range: {})", percent_text(*row.inside_share))
+                         : ""));
   }
-  return sentence_case(list_text(parts, 4)) + ".";
+  return fmt::format("Of the predictions, {}.", list_text(parts, 4));
 }
 
 }  // namespace
