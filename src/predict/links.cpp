@@ -1,7 +1,6 @@
 #include "predict/links.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/text_file.h"
+#include "predict/target.h"
 
 namespace ridgeline::predict {
 namespace {
@@ -21,15 +21,6 @@ constexpr std::string_view kRanks = "ranks:";
 constexpr LinkShare kSheetShare = {0.5, 0.8, 0.95};
 // A measured rate is what was reached.
 constexpr LinkShare kMeasuredShare = {0.85, 1.0, 1.0};
-
-std::string letters_of(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) result += static_cast<char>(std::tolower(byte));
-  }
-  return result;
-}
 
 double log2_of(int ranks) { return std::ceil(std::log2(static_cast<double>(ranks))); }
 

@@ -15,15 +15,6 @@ namespace {
 
 constexpr const char* kSheet = "data sheet";
 
-std::string letters_of(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) result += static_cast<char>(std::tolower(byte));
-  }
-  return result;
-}
-
 Roofs roofs_of_sheet(const std::map<std::string, double>& flops, std::optional<double> bandwidth) {
   Roofs roofs;
   for (const auto& [precision, rate] : flops) {
@@ -67,6 +58,15 @@ std::vector<Target> machines_of(const Store& store, const KnownHardware& known) 
 }
 
 }  // namespace
+
+std::string letters_of(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) result += static_cast<char>(std::tolower(byte));
+  }
+  return result;
+}
 
 Target target_of(const KnownGpu& gpu) {
   Target target;

@@ -39,12 +39,15 @@ Plan plan_of(const Work& work, Family family, Device& cpu) {
   return family == Family::gpu ? dry_gpu_plan(work.step, work.inference) : cpu_plan(work, cpu);
 }
 
-// What travels; 0: the step computes.
+// What travels, 16-bit gradients as f32, in which sums are made; 0: the step computes.
 double exchanged_bytes(const Plan& plan, const Step& step) {
   if (step.is_reorder() || plan.graph->node(step.nodes[0]).kind != OpKind::all_reduce) return 0.0;
   double bytes = 0.0;
   for (const FormId output : step.outputs) {
-    if (output != kNoForm) bytes += static_cast<double>(plan.form(output).bytes);
+    if (output == kNoForm) continue;
+    const TensorSpec& spec = plan.graph->value(plan.form(output).value).spec;
+    const std::size_t each = std::max(size_of(spec.dtype), sizeof(float));
+    bytes += static_cast<double>(spec.shape.elements()) * static_cast<double>(each);
   }
   return bytes;
 }

@@ -52,7 +52,8 @@ std::string line_of(const json& table, const json& row, bool header) {
       cells.push_back(quoted(title + unit));
     } else {
       const json& cell = row.at(i);
-      const std::string text = cell.is_string() ? cell.get<std::string>() : cell.at("t");
+      const std::string text =
+          cell.is_string() ? cell.get<std::string>() : cell.at("t").get<std::string>();
       const std::string value = number("v");
       cells.push_back(!value.empty() ? value : quoted(text == "n/a" ? "" : text));
     }
