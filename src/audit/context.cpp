@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "analysis/stats/summary.h"
-#include "audit/units.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "report/table.h"
@@ -176,14 +175,11 @@ const NetworkFacts* Context::network(std::size_t row) {
   return has_options(row) ? nullptr : facts_.network(query(row));
 }
 
-// "hidden=64" in a column of options or settings: another network than the name alone tells.
+// "hidden=64" in a column of options: another network than the name alone tells.
 bool Context::has_options(std::size_t row) const {
-  return std::ranges::any_of(table_.columns, [&](const Column& column) {
-    if (!column.is_words() || !column.has(row)) return false;
-    const std::string words = read_title(column.name).words;
-    const bool options =
-        words.find("option") != std::string::npos || words.find("setting") != std::string::npos;
-    return options && column.word(row).find('=') != std::string::npos;
+  return std::ranges::any_of(table_.all(Role::condition), [&](const Column* column) {
+    return column->is_words() && column->has(row) &&
+           column->word(row).find('=') != std::string::npos;
   });
 }
 
