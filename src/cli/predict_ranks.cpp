@@ -1,6 +1,7 @@
 #include "cli/predict_ranks.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -112,9 +113,10 @@ predict::Network network_of(const RankOptions& options, const KnownHardware& kno
 
 std::vector<Scaling> scalings_of(const RankOptions& options) {
   if (options.scalings.empty()) return {Scaling::weak, Scaling::strong};
+  static constexpr std::array<std::string_view, 2> kNames = {"weak", "strong"};
   std::vector<Scaling> scalings;
   for (const std::string& name : options.scalings) {
-    scalings.push_back(name == "weak" ? Scaling::weak : Scaling::strong);
+    scalings.push_back(choice_of("--scaling", name, kNames) == 0 ? Scaling::weak : Scaling::strong);
   }
   return scalings;
 }

@@ -96,6 +96,7 @@ TEST_F(SlowPredictCli, BadInputIsOneLineAndCodeTwo) {
                             "predict resnet18 --on T4 --network NDR",
                             "predict resnet18 --on T4 --ranks 8 --network NDR --ranks-per-node 4",
                             "predict resnet18 --on T4 --ranks 8 --network broken.toml",
+                            "predict resnet18 --on T4 --ranks 8 --network NDR --scaling sideways",
                             "predict resnet18 --on T4 --ranks 8 --network NDR --inference",
                             "predict resnet18 --on T4 --backend nobody",
                             "predict resnet18 --on T4 --no-shipped",
