@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/tables.h"
+#include "lab/options.h"
 
 namespace ridgeline::cli {
 namespace {
