@@ -160,8 +160,6 @@ bool judge_by_line(const Context& context, const Column& claims,
   const Table& table = context.table();
   if (rows.size() < 2) return false;
   const double claimed = claims.value(rows.front());
-  // With several ratios in a line it is not told of what each is one.
-  const bool several = table.all(Role::speedup).size() > 1;
   std::string ratios;
   for (const std::size_t a : rows) {
     for (const std::size_t b : rows) {
@@ -176,8 +174,7 @@ bool judge_by_line(const Context& context, const Column& claims,
     }
   }
   if (ratios.empty()) return false;
-  findings.push_back(found("speed-up", several ? Severity::warning : Severity::error,
-                           several ? Confidence::possible : Confidence::certain,
+  findings.push_back(found("speed-up", Severity::error, Confidence::certain,
                            fmt::format("{}: a speed-up of {}, but the times of the line give {}",
                                        context.label(rows.front()), plain_number(claimed), ratios),
                            "", rows));
