@@ -171,7 +171,17 @@ NetworkQuery Context::query(std::size_t row) const {
   return query;
 }
 
-const NetworkFacts* Context::network(std::size_t row) { return facts_.network(query(row)); }
+const NetworkFacts* Context::network(std::size_t row) {
+  return has_options(row) ? nullptr : facts_.network(query(row));
+}
+
+// "hidden=64" in a column of options: another network than the name alone tells.
+bool Context::has_options(std::size_t row) const {
+  return std::ranges::any_of(table_.all(Role::condition), [&](const Column* column) {
+    return column->is_words() && column->has(row) &&
+           column->word(row).find('=') != std::string::npos;
+  });
+}
 
 const HardwareFacts* Context::hardware(std::size_t row) {
   for (const Role role : {Role::device, Role::backend}) {

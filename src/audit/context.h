@@ -49,6 +49,7 @@ class Context {
   [[nodiscard]] std::optional<std::int64_t> classes(std::size_t row) const;
   [[nodiscard]] NetworkQuery query(std::size_t row) const;
   // Null: not known.
+  // Null also where the row tells options of the network: they are not looked up.
   [[nodiscard]] const NetworkFacts* network(std::size_t row);
   [[nodiscard]] const HardwareFacts* hardware(std::size_t row);
   // Samples a second, as told or from times; nothing: neither.
@@ -62,6 +63,7 @@ class Context {
 
  private:
   void make_groups();
+  [[nodiscard]] bool has_options(std::size_t row) const;
 
   const Table& table_;
   const Defaults& defaults_;

@@ -143,7 +143,7 @@ const std::vector<TitleRule>& title_rules() {
       {Role::precision, {"precision", "dtype", "amp"}},
       {Role::condition,
        {"normalisation", "normalization", "optimizer", "learning rate", "lr", "augment",
-        "augmentation", "gradient scaling"}},
+        "augmentation", "gradient scaling", "options", "settings"}},
       {Role::dataset, {"dataset", "data"}},
       {Role::seed, {"seed"}},
       {Role::timestamp, {"timestamp", "date", "started"}},

@@ -25,7 +25,7 @@ enum class Role {
   classes,
   frozen,
   seed,
-  condition,  // normalisation, optimizer, learning rate: what must be equal in a comparison
+  condition,  // normalisation, optimizer, options: what must be equal in a comparison
   operation,  // the row is a part of a step: an op, a layer, a phase
   phase,      // "warmup", "measured"
   kind,       // "training", "inference"

@@ -20,7 +20,7 @@
 #include "inspect/network_document.h"
 #include "onnx/network.h"
 #include "report/exhibits/figure_kinds.h"
-#include "report/plot/draw.h"
+#include "report/pictures.h"
 #include "train/match_weights.h"
 
 namespace ridgeline::cli {
@@ -98,12 +98,6 @@ report::Figure step_figure(const Graph& graph, const std::string& model) {
   return figure;
 }
 
-void write_drawing(const std::string& path, const report::Figure& figure) {
-  const std::vector<const report::Figure*> all = {&figure};
-  const report::plot::Drawing drawing = report::plot::draw(figure, report::plot::Colours(all));
-  write_file_atomically(path, report::plot::svg_file(figure, drawing));
-}
-
 // The tensors of a weight file, and the models that they fit.
 int describe_weights(const std::string& file, bool json) {
   const WeightFile weights = open_weights(file);
@@ -178,14 +172,15 @@ int run_describe(const DescribeOptions& options) {
   static constexpr std::array<std::string_view, 2> kViews = {"network", "step"};
   const bool whole_step = choice_of("--draw-view", options.draw_view, kViews) == 1;
   check_writable(options.output.csv);
-  check_writable(options.draw);
+  report::check_picture(options.draw);
   check_writable(options.graph);
   const Description description = describe_step(request);
   if (!options.draw.empty()) {
     const std::string& name = description.model.name;
-    write_drawing(options.draw,
-                  whole_step ? step_figure(*description.plan->graph, name)
-                             : report::network_figure(describe_network(description.model), name));
+    report::save_picture(whole_step
+                             ? step_figure(*description.plan->graph, name)
+                             : report::network_figure(describe_network(description.model), name),
+                         options.draw);
   }
   if (!options.graph.empty()) {
     const NetworkForm form{.batch = request.batches[0], .freeze = request.run.freeze};
@@ -229,7 +224,7 @@ void add_describe(Parser& program, Action& action) {
   add_output_options(*command, options->output, "Write the table of layers");
   add_table_options(*command, layer_columns());
   command->add_flag("--per-layer", options->per_layer, "Also show a table of the layers");
-  command->add_option("--draw FILE", options->draw, "Draw the network as an SVG file");
+  command->add_option("--draw FILE", options->draw, "Draw the network as an SVG, PNG or PDF file");
   command
       ->add_option("--draw-view NAME", options->draw_view,
                    "What to draw: network, or step (every op of a training step)")

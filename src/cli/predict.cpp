@@ -12,9 +12,12 @@
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/predict_output.h"
+#include "cli/predict_ranks.h"
 #include "cli/tables.h"
 #include "onnx/network.h"
 #include "predict/shipped.h"
+#include "report/exhibits/figure_frontier.h"
+#include "report/pictures.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -23,11 +26,12 @@ constexpr std::int64_t kUsualBatch = 64;
 
 struct PredictOptions {
   std::vector<std::string> models, targets, precisions, batches;
-  std::string image, backend, prices, learn;
-  std::optional<std::int64_t> classes, samples;
+  std::string image, backend, prices, learn, draw;
+  std::optional<std::int64_t> classes, samples, epochs;
   std::vector<std::string> hardware, observed;
   std::string store = "ridgeline.db";
   OptimizerOptions optimizer;
+  RankOptions ranks;
   OutputOptions output;
   std::int64_t top = 5;
   bool inference = false, check = false, no_shipped = false, no_store = false;
@@ -96,6 +100,18 @@ void check_numbers(const PredictOptions& options) {
   if (options.samples && *options.samples < 1) {
     bad_input("--samples {}: must be at least 1", *options.samples);
   }
+  if (options.epochs && *options.epochs < 1) {
+    bad_input("--epochs {}: must be at least 1", *options.epochs);
+  }
+  if (options.epochs && !options.samples) {
+    bad_input("--epochs needs --samples, the samples of an epoch");
+  }
+  if (!options.draw.empty() && !options.samples) {
+    bad_input("--draw draws whole trainings: it needs --samples, the samples of an epoch");
+  }
+  if (!options.draw.empty() && options.models.size() != 1) {
+    bad_input("--draw draws one network, {} are asked for", options.models.size());
+  }
   if (options.top < 0) bad_input("--top {}: must not be negative", options.top);
 }
 
@@ -121,13 +137,10 @@ int run_learn(const PredictOptions& options, const Seen& seen) {
   return 0;
 }
 
-// All combinations; those that nothing can be said of are told and left out.
-PredictionView predictions(const PredictOptions& options, const std::vector<predict::Target>& on,
-                           predict::Predictor& predictor, const predict::Prices& prices) {
-  PredictionView view;
-  view.samples = options.samples.value_or(0);
-  view.top = options.top;
-  if (!prices.empty()) view.currency = prices.currency();
+// Calls `make` for all combinations; why nothing can be said of one is kept in `refused`.
+template <typename Make>
+void each_question(const PredictOptions& options, const std::vector<predict::Target>& on,
+                   std::vector<std::string>& refused, const Make& make) {
   const std::vector<Precision> precisions = precisions_of(options);
   const std::vector<std::int64_t> batches = batches_of(options);
   for (const std::string& model : options.models) {
@@ -141,23 +154,66 @@ PredictionView predictions(const PredictOptions& options, const std::vector<pred
         for (const predict::Target& target : on) {
           question.target = target;
           try {
-            view.rows.push_back(predictor.predict(question));
-            view.rows.back().per_hour = prices.per_hour(target.name);
+            make(question);
           } catch (const Error& error) {
             if (error.kind() == ErrorKind::failure) throw;
-            view.refused.emplace_back(error.what());
+            refused.emplace_back(error.what());
           }
         }
       }
     }
   }
+}
+
+PredictionView predictions(const PredictOptions& options, const std::vector<predict::Target>& on,
+                           predict::Predictor& predictor, const predict::Prices& prices) {
+  PredictionView view;
+  view.samples = options.samples.value_or(0);
+  view.top = options.top;
+  if (!prices.empty()) view.currency = prices.currency();
+  each_question(options, on, view.refused, [&](const predict::Question& question) {
+    view.rows.push_back(predictor.predict(question));
+    view.rows.back().per_hour = prices.per_hour(question.target.name);
+  });
+  if (options.samples && !view.rows.empty()) {
+    view.trainings = predict::trainings_of(view.rows, *options.samples, options.epochs.value_or(1));
+  }
   return view;
+}
+
+int run_ranks(const PredictOptions& options, const std::vector<predict::Target>& on,
+              predict::Predictor& predictor, const predict::Network& network) {
+  RankView view;
+  const std::vector<int> counts = rank_counts(options.ranks);
+  for (const predict::Scaling scaling : scalings_of(options.ranks)) {
+    for (const int ranks : counts) {
+      each_question(options, on, view.refused, [&](predict::Question question) {
+        question.largest_batch = false;
+        view.rows.push_back(predict::predict_ranks(predictor, question, network, ranks, scaling));
+      });
+    }
+  }
+  if (view.rows.empty()) bad_input("{}", view.refused.front());
+  if (!options.output.csv.empty()) write_file_atomically(options.output.csv, ranks_csv(view));
+  print(options.output.json ? ranks_json(view) : ranks_text(view));
+  return 0;
+}
+
+void draw(const PredictOptions& options, const PredictionView& view) {
+  if (options.draw.empty()) return;
+  const report::Figure figure = report::frontier_figure(view.rows, view.trainings, view.currency);
+  if (figure.empty()) {
+    bad_input("--draw {}: no prediction has both a time and {} to draw", options.draw,
+              options.prices.empty() ? "an energy" : "a cost");
+  }
+  report::save_picture(figure, options.draw);
 }
 
 int run_predict(const PredictOptions& options) {
   check_numbers(options);
   check_writable(options.output.csv);
   check_writable(options.learn);
+  report::check_picture(options.draw);
   const std::optional<Store> store = store_of(options);
   predict::Targets targets(known_hardware(), store ? &*store : nullptr);
   for (const std::string& file : options.hardware) targets.add_file(file);
@@ -172,6 +228,10 @@ int run_predict(const PredictOptions& options) {
   for (const std::string& name : options.targets) {
     for (predict::Target& target : targets.find(name)) on.push_back(std::move(target));
   }
+  std::optional<predict::Network> network;
+  if (!rank_counts(options.ranks).empty()) {
+    network = network_of(options.ranks, targets.known(), store ? &*store : nullptr);
+  }
   predict::Prices prices;
   if (!options.prices.empty()) {
     prices = predict::Prices(read_text(options.prices), options.prices);
@@ -181,9 +241,11 @@ int run_predict(const PredictOptions& options) {
       options.no_shipped ? std::vector<predict::Shipped>() : predict::shipped_efficiencies(),
       std::move(seen.runs));
   predict::Predictor predictor(knowledge);
+  if (network) return run_ranks(options, on, predictor, *network);
   const PredictionView view = predictions(options, on, predictor, prices);
   if (view.rows.empty()) bad_input("{}", view.refused.front());
   if (!options.output.csv.empty()) write_file_atomically(options.output.csv, prediction_csv(view));
+  draw(options, view);
   print(options.output.json ? prediction_json(view) : prediction_text(view));
   return 0;
 }
@@ -222,8 +284,11 @@ void add_predict(Parser& program, Action& action) {
   add_optimizer_state_options(*command, options->optimizer);
   command->add_option("--samples N", options->samples,
                       "Samples of an epoch, for its time and cost");
+  command->add_option("--epochs N", options->epochs,
+                      "Epochs of a training, for its time, energy and cost [default: 1]");
   command->add_option("--backend NAME", options->backend,
                       "Whose efficiencies count [default: native on CPUs, auto on GPUs]");
+  add_rank_options(*command, options->ranks);
   command->heading("What it stands on");
   command->add_option("--store FILE", options->store,
                       "Learn from the runs of this store [default: ridgeline.db where it is]");
@@ -239,6 +304,10 @@ void add_predict(Parser& program, Action& action) {
   command->heading(kOutputHeading);
   add_output_options(*command, options->output,
                      "Write one row per prediction, or per held-back run");
+  command->add_option(
+      "--draw FILE", options->draw,
+      "Draw time against cost (without prices: energy) of whole trainings: SVG, PNG "
+      "or PDF");
   command->add_option("--top N", options->top, "Show the N ops that take the most time");
   add_table_options(*command, prediction_columns());
   command->notes(
@@ -249,6 +318,10 @@ void add_predict(Parser& program, Action& action) {
                      "ridgeline predict resnet18 mobilenet_v2 --on H100 --batch 32,128 --precision "
                      "tf32,bf16",
                      "ridgeline predict resnet50 --on T4,L4 --prices prices.toml --samples 1281167",
+                     "ridgeline predict resnet50 --on T4,L4,H100 --batch 32,128 --samples 1281167 "
+                     "--epochs 90 --prices prices.toml --draw frontier.svg",
+                     "ridgeline predict resnet50 --on H100 --ranks 8,64 --network 'InfiniBand NDR' "
+                     "--ranks-per-node 8 --node-network 'NVLink 4'",
                      "ridgeline predict resnet50 --on mine.toml --inference --batch 1",
                      "ridgeline predict --check --store all.db"});
   command->callback([options, &action] { action = [options] { return run_predict(*options); }; });

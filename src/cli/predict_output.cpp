@@ -1,6 +1,7 @@
 #include "cli/predict_output.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -25,15 +26,44 @@ std::string work_text(const Prediction& row) {
   return fmt::format("{} {}{}", row.model, row.image, row.inference ? " inference" : "");
 }
 
+constexpr double kHour = 3600.0, kKiloWattHour = 3.6e6;
+
 std::optional<Range> cost_of(const Prediction& row, std::int64_t samples) {
   if (!row.per_hour || samples == 0) return std::nullopt;
   const Range seconds = row.epoch_seconds(samples);
-  return Range{seconds.low / 3600.0 * *row.per_hour, seconds.high / 3600.0 * *row.per_hour};
+  return Range{seconds.low / kHour * *row.per_hour, seconds.high / kHour * *row.per_hour};
 }
 
 std::optional<Range> epoch_of(const Prediction& row, std::int64_t samples) {
   if (samples == 0) return std::nullopt;
   return row.epoch_seconds(samples);
+}
+
+// Nothing where no samples are told.
+const predict::Training* training_of(const PredictionView& view, std::size_t row) {
+  return view.trainings.empty() ? nullptr : &view.trainings[row];
+}
+
+// The ends of its time, energy and cost.
+std::array<std::optional<double>, 6> ends_of(const predict::Training* training) {
+  std::array<std::optional<double>, 6> ends;
+  if (training == nullptr) return ends;
+  ends[0] = training->seconds.low;
+  ends[1] = training->seconds.high;
+  if (training->joules) {
+    ends[2] = training->joules->low;
+    ends[3] = training->joules->high;
+  }
+  if (training->cost) {
+    ends[4] = training->cost->low;
+    ends[5] = training->cost->high;
+  }
+  return ends;
+}
+
+std::string frontier_text(const predict::Training* training) {
+  if (training == nullptr || !training->frontier) return "n/a";
+  return *training->frontier ? "yes" : "no";
 }
 
 std::string or_na(const std::optional<Range>& range) {
@@ -64,7 +94,17 @@ ordered_json range_json(const std::optional<Range>& range) {
   return {{"low", range->low}, {"high", range->high}};
 }
 
-ordered_json row_json(const Prediction& row, const PredictionView& view) {
+ordered_json training_json(const predict::Training& training) {
+  ordered_json json = {{"seconds", range_json(training.seconds)},
+                       {"joules", range_json(training.joules)},
+                       {"cost", range_json(training.cost)},
+                       {"frontier", nullptr}};
+  if (training.frontier) json["frontier"] = *training.frontier;
+  return json;
+}
+
+ordered_json row_json(const Prediction& row, const predict::Training* training,
+                      const PredictionView& view) {
   ordered_json json = {{"model", row.model},
                        {"kind", row.inference ? "inference" : "training"},
                        {"image", row.image},
@@ -83,9 +123,11 @@ ordered_json row_json(const Prediction& row, const PredictionView& view) {
                        {"joules", range_json(row.joules)},
                        {"epoch_seconds", range_json(epoch_of(row, view.samples))},
                        {"epoch_cost", range_json(cost_of(row, view.samples))},
+                       {"training", nullptr},
                        {"basis", row.basis},
                        {"source", row.target.source}};
   if (row.largest_batch) json["largest_batch"] = *row.largest_batch;
+  if (training != nullptr) json["training"] = training_json(*training);
   json["ops"] = ordered_json::array();
   for (const predict::Share& share : row.shares) {
     json["ops"].push_back({{"op", share.ops},
@@ -104,22 +146,36 @@ std::string backend_text(const predict::CheckRow& row) {
 }  // namespace
 
 std::vector<std::string> prediction_columns() {
-  return {"network",  "batch",   "precision",  "on",      "step ms",
-          "range ms", "img/s",   "memory",     "fits",    "largest batch",
-          "step J",   "epoch s", "epoch cost", "backend", "stands on"};
+  return {"network", "batch", "precision",     "on",      "step ms",  "range ms",   "img/s",
+          "memory",  "fits",  "largest batch", "step J",  "epoch s",  "epoch cost", "hours",
+          "kWh",     "cost",  "frontier",      "backend", "stands on"};
 }
 
 std::string prediction_text(const PredictionView& view) {
-  TextTable table(prediction_columns(), "lrllrrrrlrrrrll");
-  table.important({"network", "on", "step ms", "range ms", "batch", "precision", "img/s",
-                   "largest batch", "memory", "fits", "epoch cost", "step J", "stands on"});
-  for (const Prediction& row : view.rows) {
+  TextTable table(prediction_columns(), "lrllrrrrlrrrrrrrlll");
+  if (view.trainings.empty()) {
+    table.important({"network", "on", "step ms", "range ms", "batch", "precision", "img/s",
+                     "largest batch", "memory", "fits", "step J", "stands on"});
+  } else {
+    table.important({"network", "on", "batch", "precision", "hours", "frontier", "cost", "kWh",
+                     "step ms", "fits", "range ms", "largest batch", "memory", "img/s",
+                     "stands on"});
+  }
+  for (std::size_t i = 0; i < view.rows.size(); ++i) {
+    const Prediction& row = view.rows[i];
+    const predict::Training* training = training_of(view, i);
     const std::optional<Range> epoch = epoch_of(row, view.samples);
     table.add_row({work_text(row), fmt::format("{}", row.batch), row.precision, row.target.name,
                    fmt::format("{:.4g}", row.seconds * 1e3), range_text(row.range, 1e-3),
                    fmt::format("{:.4g}", row.samples_per_second()), bytes_text(row.memory_bytes),
                    row.fits ? "yes" : "no", largest_text(row), or_na(row.joules), or_na(epoch),
-                   or_na(cost_of(row, view.samples)), row.backend, row.basis});
+                   or_na(cost_of(row, view.samples)),
+                   training == nullptr ? "n/a" : range_text(training->seconds, kHour),
+                   training == nullptr || !training->joules
+                       ? "n/a"
+                       : range_text(*training->joules, kKiloWattHour),
+                   training == nullptr ? "n/a" : or_na(training->cost), frontier_text(training),
+                   row.backend, row.basis});
   }
   std::string text = view.rows.empty() ? "" : shown_main(table);
   for (const Prediction& row : view.rows) {
@@ -130,6 +186,12 @@ std::string prediction_text(const PredictionView& view) {
   if (!view.rows.empty()) {
     text += "\nRange: 9 of 10 held-back runs lay within it (ridgeline predict --check).\n";
     if (!view.currency.empty()) text += "Cost in " + view.currency + ".\n";
+    if (!view.trainings.empty()) {
+      text += fmt::format(
+          "Hours, kWh and cost are those of the whole training. Frontier: no other row of the "
+          "network is better in time or {} without being worse in the other.\n",
+          predict::name_of(predict::effort_of(view.rows)));
+    }
   }
   for (const std::string& reason : view.refused) text += "refused: " + reason + "\n";
   return text;
@@ -137,7 +199,9 @@ std::string prediction_text(const PredictionView& view) {
 
 std::string prediction_json(const PredictionView& view) {
   ordered_json rows = ordered_json::array();
-  for (const Prediction& row : view.rows) rows.push_back(row_json(row, view));
+  for (std::size_t i = 0; i < view.rows.size(); ++i) {
+    rows.push_back(row_json(view.rows[i], training_of(view, i), view));
+  }
   return json_document(ordered_json{{"predictions", std::move(rows)}, {"refused", view.refused}});
 }
 
@@ -145,21 +209,28 @@ std::string prediction_csv(const PredictionView& view) {
   std::string text =
       "model,kind,image,batch,precision,target,backend,step_ms,low_ms,high_ms,samples_per_second,"
       "memory_bytes,fits,largest_batch,joules_low,joules_high,epoch_seconds_low,"
-      "epoch_seconds_high,epoch_cost_low,epoch_cost_high,basis\n";
+      "epoch_seconds_high,epoch_cost_low,epoch_cost_high,training_seconds_low,"
+      "training_seconds_high,training_joules_low,training_joules_high,training_cost_low,"
+      "training_cost_high,frontier,basis\n";
   const auto low = [](const std::optional<Range>& range) {
     return range ? std::optional(range->low) : std::nullopt;
   };
   const auto high = [](const std::optional<Range>& range) {
     return range ? std::optional(range->high) : std::nullopt;
   };
-  for (const Prediction& row : view.rows) {
+  for (std::size_t i = 0; i < view.rows.size(); ++i) {
+    const Prediction& row = view.rows[i];
+    const predict::Training* made = training_of(view, i);
+    const auto ends = ends_of(made);
     const std::optional<Range> cost = cost_of(row, view.samples);
     const std::optional<Range> epoch = epoch_of(row, view.samples);
     text += csv_line(row.model, row.inference ? "inference" : "training", row.image, row.batch,
                      row.precision, row.target.name, row.backend, row.seconds * 1e3,
                      row.range.low * 1e3, row.range.high * 1e3, row.samples_per_second(),
                      row.memory_bytes, row.fits ? "yes" : "no", row.largest_batch, low(row.joules),
-                     high(row.joules), low(epoch), high(epoch), low(cost), high(cost), row.basis);
+                     high(row.joules), low(epoch), high(epoch), low(cost), high(cost), ends[0],
+                     ends[1], ends[2], ends[3], ends[4], ends[5],
+                     made == nullptr ? "" : frontier_text(made), row.basis);
   }
   return text;
 }

@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "predict/predict.h"
+#include "predict/training.h"
 
 namespace ridgeline::cli {
 
 struct PredictionView {
   std::vector<predict::Prediction> rows;
-  std::vector<std::string> refused;  // why combinations have no row, one sentence each
-  std::int64_t samples = 0;          // of an epoch; 0: none are told
+  std::vector<std::string> refused;          // why combinations have no row, one sentence each
+  std::int64_t samples = 0;                  // of an epoch; 0: none are told
+  std::vector<predict::Training> trainings;  // of each row, where samples are told
   std::string currency;
   std::int64_t top = 5;  // ops that are shown
 };

@@ -26,11 +26,13 @@ bool left_out(const Observation& other, const Observation& held, Unknown unknown
   return true;
 }
 
+Key key_of(const HeldBack& one) {
+  return {one.observation->family, one.observation->backend, one.unknown};
+}
+
 std::map<Key, std::vector<const HeldBack*>> grouped(const std::vector<HeldBack>& held) {
   std::map<Key, std::vector<const HeldBack*>> groups;
-  for (const HeldBack& one : held) {
-    groups[{one.observation->family, one.observation->backend, one.unknown}].push_back(&one);
-  }
+  for (const HeldBack& one : held) groups[key_of(one)].push_back(&one);
   return groups;
 }
 
@@ -43,15 +45,27 @@ double quantile(std::vector<double> values, double share) {
   return values[below] * (1.0 - rest) + values[above] * rest;
 }
 
+// Of each run the range that the errors of the others give.
+void add_spreads(std::vector<HeldBack>& held) {
+  std::map<Key, std::vector<HeldBack*>> groups;
+  for (HeldBack& one : held) groups[key_of(one)].push_back(&one);
+  for (const auto& [key, group] : groups) {
+    if (group.size() < 2) continue;
+    for (HeldBack* one : group) {
+      std::vector<double> others;
+      for (const HeldBack* other : group) {
+        if (other != one) others.push_back(other->log_error());
+      }
+      one->spread = spread_of(std::move(others));
+    }
+  }
+}
+
 std::optional<double> share_inside(const std::vector<const HeldBack*>& group) {
-  if (group.size() < 2) return std::nullopt;
   double inside = 0.0;
   for (const HeldBack* one : group) {
-    std::vector<double> others;
-    for (const HeldBack* other : group) {
-      if (other != one) others.push_back(other->log_error());
-    }
-    inside += std::abs(one->log_error()) <= spread_of(std::move(others)) ? 1.0 : 0.0;
+    if (!one->spread) return std::nullopt;
+    inside += std::abs(one->log_error()) <= *one->spread ? 1.0 : 0.0;
   }
   return inside / static_cast<double>(group.size());
 }
@@ -76,6 +90,7 @@ std::vector<HeldBack> hold_back(const std::vector<Observation>& seen) {
       }
     }
   }
+  add_spreads(held);
   return held;
 }
 

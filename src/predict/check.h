@@ -13,6 +13,9 @@ struct HeldBack {
   const Observation* observation = nullptr;
   Unknown unknown = Unknown::batch;  // what was left out with it
   double predicted_seconds = 0.0;
+  // The factor, as its logarithm, that the others' errors give for its range; nothing where there
+  // are no others.
+  std::optional<double> spread = {};
 
   [[nodiscard]] double log_error() const;  // of predicted / measured
   [[nodiscard]] double error() const;      // |predicted / measured - 1|

@@ -34,6 +34,8 @@ constexpr std::array kGroups = std::to_array<std::pair<std::string_view, std::st
     {"adam", "optimizer"},
 });
 
+constexpr const char* kWholeNetwork = "whole network";
+
 bool is_product(std::string_view group) { return group.starts_with("conv2d") || group == "linear"; }
 
 double element_bytes(const StepTime& step) {
@@ -42,6 +44,8 @@ double element_bytes(const StepTime& step) {
 }
 
 std::string_view shape_of(const StepTime& step) {
+  // Fewer multiplications, at another share of the roof.
+  if (step.flop_factor < 1.0) return " winograd";
   const auto bytes = static_cast<double>(step.bytes_read + step.bytes_written);
   if (bytes <= 0.0) return "";
   const double each = static_cast<double>(step.work_flops) * element_bytes(step) / bytes;
@@ -59,7 +63,7 @@ std::string op_group(const StepTime& step) {
   for (const auto& [word, group] : kGroups) {
     if (step.ops.find(word) == std::string::npos) continue;
     const bool whole_step = step.ops.find("softmax") != std::string::npos && is_product(group);
-    if (whole_step) return "whole network";
+    if (whole_step) return kWholeNetwork;
     return std::string(group) + std::string(is_product(group) ? shape_of(step) : "");
   }
   return "elements";
@@ -73,8 +77,11 @@ StepDemand demand_of(const StepTime& step, const Target& target) {
   if (!point.memory_seconds) {
     bad_input("{} has no bandwidth of its memory ({})", target.name, target.source);
   }
-  const bool compute_bound = *point.compute_seconds > *point.memory_seconds;
-  return {fmt::format("{} | {}", op_group(step), roof_name(step, compute_bound, target)),
+  const std::string group = op_group(step);
+  // A kernel for a whole network waits for its own passes, whichever roof is nearest.
+  const bool compute_bound =
+      group == kWholeNetwork || *point.compute_seconds > *point.memory_seconds;
+  return {fmt::format("{} | {}", group, roof_name(step, compute_bound, target)),
           *point.least_seconds};
 }
 

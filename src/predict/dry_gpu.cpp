@@ -1,9 +1,11 @@
 #include "predict/dry_gpu.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "plan/patterns.h"
+#include "predict/dry_exchange.h"
 
 namespace ridgeline::predict {
 namespace {
@@ -129,8 +131,97 @@ std::vector<NodeId> match_casts(const Graph& graph, NodeId first) {
 
 std::vector<NodeId> match_any(const Graph&, NodeId first) { return {first}; }
 
+// The networks that the cuda backend computes as a whole, gradients and all: a perceptron with one
+// hidden layer, and two convolutions with a hidden layer behind them.
+struct SmallNetwork {
+  std::array<std::int64_t, 2> filters = {}, dense = {};  // outputs, in their order
+  std::size_t convolutions = 0, layers = 0;
+  std::int64_t channels = 0, inputs = 0, kernel = 0;
+  bool plain = true;  // no other ops than such networks have
+};
+
+void add_conv(SmallNetwork& found, const Graph& graph, const Node& node) {
+  const Shape& weights = graph.value(node.inputs[1]).spec.shape;
+  if (found.convolutions < 2) found.filters[found.convolutions] = weights[0];
+  if (found.convolutions++ == 0) found.channels = weights[1];
+  if (weights[2] != weights[3] || (found.kernel != 0 && found.kernel != weights[2])) {
+    found.plain = false;
+  }
+  found.kernel = weights[2];
+}
+
+void add_dense(SmallNetwork& found, const Graph& graph, const Node& node) {
+  const Shape& weights = graph.value(node.inputs[1]).spec.shape;
+  if (found.layers < 2) found.dense[found.layers] = weights[0];
+  if (found.layers++ == 0) found.inputs = weights[1];
+}
+
+void add_node(SmallNetwork& found, const Graph& graph, const Node& node) {
+  switch (node.kind) {
+    case OpKind::conv2d:
+      return add_conv(found, graph, node);
+    case OpKind::linear:
+      return add_dense(found, graph, node);
+    case OpKind::normalize:
+    case OpKind::reshape:
+    case OpKind::bias:
+    case OpKind::activation:
+    case OpKind::pool:
+    case OpKind::softmax_cross_entropy:
+    case OpKind::metrics:
+    case OpKind::softmax_cross_entropy_backward:
+    case OpKind::linear_backward_data:
+    case OpKind::linear_backward_weights:
+    case OpKind::conv2d_backward_data:
+    case OpKind::conv2d_backward_weights:
+    case OpKind::bias_backward:
+    case OpKind::activation_backward:
+    case OpKind::pool_backward:
+      return;
+    default:
+      found.plain = false;
+  }
+}
+
+// The limits are those of src/backends/cuda/whole_step.
+bool is_small(const SmallNetwork& found) {
+  if (!found.plain || found.layers != 2 || found.dense[1] > 32) return false;
+  if (found.convolutions == 0) return found.inputs <= 4096 && found.dense[0] <= 64;
+  return found.convolutions == 2 && found.channels == 1 &&
+         (found.kernel == 3 || found.kernel == 5) && found.filters[0] <= 32 &&
+         found.filters[1] <= 32 && found.inputs <= 2048 && found.dense[0] <= 256;
+}
+
+// Everything in front of the updates of a training step.
+std::vector<NodeId> match_small_network(const Graph& graph, NodeId first) {
+  if (first != 0) return {};
+  SmallNetwork found;
+  std::vector<NodeId> nodes;
+  bool trains = false;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    if (node.phase == Phase::optimizer) break;
+    trains = trains || node.phase == Phase::backward_weights;
+    add_node(found, graph, node);
+    nodes.push_back(id);
+  }
+  if (!trains || !is_small(found)) return {};
+  return nodes;
+}
+
+std::string check_small_network(const Problem& problem) {
+  for (const NodeId node : problem.nodes) {
+    for (const ValueId output : problem.graph->node(node).outputs) {
+      const DType dtype = problem.graph->value(output).spec.dtype;
+      if (dtype == DType::bf16 || dtype == DType::f16) return "computes in f32 alone";
+    }
+  }
+  return {};
+}
+
 // Larger patterns first. The last row takes what no other one covers, each op alone.
 constexpr KernelRow kDryRows[] = {
+    {"small_network", match_small_network, check_small_network, make_plain},
     {"conv2d_epilogue", patterns::conv2d_epilogue, accept, make_product},
     {"conv2d", match_one<OpKind::conv2d>, accept, make_product},
     {"conv2d_backward_data", match_one<OpKind::conv2d_backward_data>, accept, make_product},
@@ -168,6 +259,7 @@ constexpr KernelRow kDryRows[] = {
     {"sgd_all", patterns::run_of_same<OpKind::sgd>, accept, make_update},
     {"adam_all", patterns::run_of_same<OpKind::adam>, accept, make_update},
     {"overflow_guard", match_one<OpKind::overflow_guard>, accept, make_dry_guard},
+    {"all_reduce", match_one<OpKind::all_reduce>, accept, make_dry_exchange},
     {"op", match_any, accept, make_image},
 };
 

@@ -50,6 +50,7 @@ Observation stored_observation(const Store& store, const RunRecord& run, const T
   seen.backend = backend_of(run.executor);
   seen.seconds = seconds;
   seen.source = fmt::format("run {}", run.id);
+  seen.run = run.id;
   seen.disturbed = std::ranges::any_of(
       store.findings(run.id), [](const Finding& one) { return one.name == "noisy neighbour"; });
   return seen;
@@ -71,16 +72,17 @@ std::vector<std::string> cells_of(std::string_view line) {
   return cells;
 }
 
-constexpr std::array<std::string_view, 11> kColumns = {"device", "backend", "kind",  "model",
+constexpr std::array<std::string_view, 12> kColumns = {"device", "backend", "kind",  "model",
                                                        "image",  "classes", "batch", "precision",
-                                                       "part",   "ms",      "source"};
+                                                       "part",   "without", "ms",    "source"};
 
 // Leaves what one op demands, in all its shapes.
 void keep_part(Observation& seen, const std::string& op) {
   seen.part = true;
   std::erase_if(seen.demand, [&](const auto& entry) {
     const std::string group = entry.first.substr(0, entry.first.find(" | "));
-    return group != op && group != op + " thin" && group != op + " narrow" && group != op + " wide";
+    return group != op && group != op + " thin" && group != op + " narrow" &&
+           group != op + " wide" && group != op + " winograd";
   });
   if (seen.demand.empty()) bad_input("part '{}': no step is of that op", op);
 }
@@ -104,12 +106,13 @@ Observation observation_in(const std::vector<std::string>& cells, Targets& targe
   work.step.batch = whole(6);
   work.step.precision = static_cast<Precision>(choice_of("precision", cells[7], kPrecisionNames));
   work.step.optimizer = optimizer_attributes({});
-  const auto ms = number_in<double>(cells[9]);
-  if (!ms || *ms <= 0.0) bad_input("ms '{}': no time", cells[9]);
+  if (!cells[9].empty()) work.disabled_passes = {cells[9]};
+  const auto ms = number_in<double>(cells[10]);
+  if (!ms || *ms <= 0.0) bad_input("ms '{}': no time", cells[10]);
   Observation seen = observation_of(work, found.front(), planned(work, found.front().family).steps);
   seen.backend = cells[1];
   seen.seconds = *ms / 1e3;
-  seen.source = cells[10];
+  seen.source = cells[11];
   if (!cells[8].empty()) keep_part(seen, cells[8]);
   return seen;
 }

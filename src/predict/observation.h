@@ -23,6 +23,7 @@ struct Observation {
   Demand demand;                        // at the device's roofs
   std::map<Kind, double> kind_seconds;  // measured step by step; empty: the whole alone
   std::string source;                   // "run 12", "a.csv, line 3"
+  RunId run = 0;                        // of the store; 0: it is from elsewhere
   bool disturbed = false;  // other programs ran meanwhile: the finding "noisy neighbour"
   bool part = false;       // time and demand are those of one op alone
 };
@@ -37,8 +38,9 @@ struct Observation {
                                                            const KnownHardware& known,
                                                            std::vector<std::string>& left_out);
 
-// A CSV file with the columns device, backend, kind, model, image, classes, batch, precision, ms
-// and source: iterations that were measured elsewhere. Devices are found as --on finds them. Throws
+// A CSV file with the columns device, backend, kind, model, image, classes, batch, precision, part,
+// without, ms and source: iterations that were measured elsewhere, without a pass of the plan where
+// one is named. Devices are found as --on finds them. Throws
 // bad_input with file and line.
 [[nodiscard]] std::vector<Observation> read_observations(const std::filesystem::path& path,
                                                          Targets& targets);

@@ -96,24 +96,23 @@ const PlannedWork& Predictor::plan(const Question& question) {
   return plans_[key] = planned(question.work, question.target.family);
 }
 
+std::optional<double> Predictor::known_spread(const Observation& step, Unknown unknown) const {
+  const auto held = spreads_.find({step.family, step.backend, unknown});
+  const auto count = std::ranges::count_if(held_, [&](const HeldBack& one) {
+    return one.unknown == unknown && one.observation->family == step.family &&
+           one.observation->backend == step.backend;
+  });
+  if (held != spreads_.end() && static_cast<std::size_t>(count) >= kFewHeldBack) {
+    return held->second;
+  }
+  const Shipped* shipped = knowledge_.shipped(step.family, step.backend);
+  if (shipped != nullptr && shipped->spread.contains(unknown)) return shipped->spread.at(unknown);
+  return std::nullopt;
+}
+
 double Predictor::spread(const Observation& step, const Estimate& estimate,
                          std::string& basis) const {
-  const Shipped* shipped = knowledge_.shipped(step.family, step.backend);
-  std::optional<double> found;
-  const auto take = [&](Unknown unknown) {
-    const auto held = spreads_.find({step.family, step.backend, unknown});
-    const auto count = std::ranges::count_if(held_, [&](const HeldBack& one) {
-      return one.unknown == unknown && one.observation->family == step.family &&
-             one.observation->backend == step.backend;
-    });
-    if (held != spreads_.end() && static_cast<std::size_t>(count) >= kFewHeldBack) {
-      found = held->second;
-    } else if (shipped != nullptr && shipped->spread.contains(unknown)) {
-      found = shipped->spread.at(unknown);
-    }
-    return found.has_value();
-  };
-  if (take(estimate.unknown)) return *found;
+  if (const auto known = known_spread(step, estimate.unknown)) return *known;
   // No device was ever held back, as there is one only: the error of a new network and the largest
   // of a new device among all others must do.
   double network = 0.0, device = 0.0;
@@ -124,7 +123,7 @@ double Predictor::spread(const Observation& step, const Estimate& estimate,
   for (const auto& [key, value] : spreads_) {
     if (std::get<Unknown>(key) == Unknown::device) device = std::max(device, value);
   }
-  if (take(Unknown::network)) network = *found;
+  if (const auto known = known_spread(step, Unknown::network)) network = *known;
   if (estimate.unknown == Unknown::device && network > 0.0 && device > 0.0) {
     basis += "; the error of a new device is that of other backends";
     return std::hypot(network, device);
@@ -164,6 +163,9 @@ Prediction Predictor::predict(const Question& question) {
   made.basis += fmt::format("; new {}", name_of(estimate->unknown));
   const double factor = std::exp(spread(step, *estimate, made.basis));
   made.range = {made.seconds / factor, made.seconds * factor};
+  // A batch errs no more than the network does.
+  made.batch_factor =
+      std::min(factor, std::exp(known_spread(step, Unknown::batch).value_or(std::log(factor))));
   made.memory_bytes = planned_work.memory_bytes;
   if (question.target.memory_bytes) {
     const double context = question.target.family == Family::gpu ? kContextBytes : 0.0;

@@ -34,6 +34,8 @@ struct Prediction {
   Estimate estimate;
   double seconds = 0.0;
   Range range;
+  // Factor that another batch of the same network stays within beside this one.
+  double batch_factor = 1.0;
   std::string basis;  // what it stands on, in words
   std::int64_t memory_bytes = 0;
   std::optional<std::int64_t> largest_batch;  // nothing: the device's memory is not known
@@ -69,6 +71,8 @@ class Predictor {
   [[nodiscard]] const PlannedWork& plan(const Question& question);
   [[nodiscard]] double spread(const Observation& step, const Estimate& estimate,
                               std::string& basis) const;
+  // Of errors in which `unknown` was left out; nothing where too few are known.
+  [[nodiscard]] std::optional<double> known_spread(const Observation& step, Unknown unknown) const;
 
   const Knowledge& knowledge_;
   std::vector<HeldBack> held_;

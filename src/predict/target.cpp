@@ -15,15 +15,6 @@ namespace {
 
 constexpr const char* kSheet = "data sheet";
 
-std::string letters_of(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) result += static_cast<char>(std::tolower(byte));
-  }
-  return result;
-}
-
 Roofs roofs_of_sheet(const std::map<std::string, double>& flops, std::optional<double> bandwidth) {
   Roofs roofs;
   for (const auto& [precision, rate] : flops) {
@@ -68,6 +59,15 @@ std::vector<Target> machines_of(const Store& store, const KnownHardware& known) 
 
 }  // namespace
 
+std::string letters_of(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) result += static_cast<char>(std::tolower(byte));
+  }
+  return result;
+}
+
 Target target_of(const KnownGpu& gpu) {
   Target target;
   target.name = gpu.name;
@@ -87,6 +87,10 @@ std::optional<Target> target_of(const KnownCpu& cpu) {
   target.name = cpu.name;
   target.family = Family::cpu;
   target.roofs = roofs_of_sheet({{"fp32", *peak}}, cpu.memory_bytes_per_second);
+  // Whichever unit for bf16 the plan was made for: the CPU would take its own.
+  for (const char* unit : {"amx bf16", "avx512 bf16"}) {
+    if (cpu.bf16_flops) target.roofs.compute.push_back({unit, "measured", *cpu.bf16_flops});
+  }
   target.cache_bytes = cpu.cache_bytes.value_or(0.0);
   target.memory_bytes = cpu.memory_bytes;
   target.watts = cpu.watts;

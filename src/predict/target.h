@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/roofline/roofs.h"
@@ -23,6 +24,9 @@ struct Target {
   std::optional<double> memory_bytes, watts;
   std::string source;  // "data sheet: …", "measured ceilings of …"
 };
+
+// Letters and digits alone, in lower case: names as people write them.
+[[nodiscard]] std::string letters_of(std::string_view text);
 
 [[nodiscard]] Target target_of(const KnownGpu& gpu);
 // Nothing for a design of which no product is told.

@@ -19,6 +19,7 @@ enum class Family : std::uint8_t { cpu, gpu };
 struct Work {
   StepSpec step;
   bool inference = false;
+  std::vector<std::string> disabled_passes = {};  // of a CPU's plan
 };
 
 struct PlannedWork {
@@ -29,6 +30,14 @@ struct PlannedWork {
 // CPUs: our own kernels' plan. Graphics processors: dry_gpu.h. Throws bad_input where this machine
 // cannot plan such a precision, or the network cannot be built.
 [[nodiscard]] PlannedWork planned(const Work& work, Family family);
+
+// One rank's part of a step that ranks share, with `work.step.batch` samples for each of them.
+struct DividedWork {
+  std::vector<StepTime> steps;
+  std::vector<double> exchanged_bytes;  // of each step; 0: it computes
+  std::vector<int> needed_by;           // as in Step
+};
+[[nodiscard]] DividedWork divided(const Work& work, Family family, int ranks);
 
 // The largest batch whose step fits into so many bytes; 0 when not even one sample does.
 [[nodiscard]] std::int64_t largest_batch_within(const Work& work, Family family,

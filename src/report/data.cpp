@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "measure/memory_ledger.h"
 #include "peers/peer_name.h"
+#include "report/analysis/held_runs.h"
 #include "report/analysis/ratios.h"
 #include "store/identity_fields.h"
 
@@ -188,6 +189,11 @@ std::optional<double> RunView::number(const std::string& axis) const {
 }
 
 Data::~Data() = default;
+
+const HeldRuns& Data::held_runs() const {
+  if (!held_runs_) held_runs_ = std::make_unique<HeldRuns>(store_);
+  return *held_runs_;
+}
 
 Ratios& Data::ratios() const {
   if (!ratios_) ratios_ = std::make_unique<Ratios>(*this);

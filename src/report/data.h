@@ -83,6 +83,7 @@ struct StudyView {
   Runs runs;                                 // of items that are done; oldest first
 };
 
+class HeldRuns;
 class Ratios;
 
 class Data {
@@ -111,6 +112,8 @@ class Data {
 
   // How many times as fast one run is as another; verdicts are kept (analysis/ratios.h).
   [[nodiscard]] Ratios& ratios() const;
+  // How well the runs predict each other (analysis/held_runs.h); made when first asked for.
+  [[nodiscard]] const HeldRuns& held_runs() const;
 
   // The rows of a run. Read anew at each call.
   [[nodiscard]] const Store& store() const { return store_; }
@@ -141,6 +144,7 @@ class Data {
   mutable std::map<RunId, std::optional<RooflinePoint>> points_;
   mutable std::map<RunId, std::vector<Reading>> readings_;
   mutable std::unique_ptr<Ratios> ratios_;
+  mutable std::unique_ptr<HeldRuns> held_runs_;
 };
 
 }  // namespace ridgeline::report

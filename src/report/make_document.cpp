@@ -137,6 +137,7 @@ Document make_document(const Data& data, const DocumentOptions& options) {
   add(rest, other_section(input));
   add(rest, comparisons_section(input));
   std::ranges::move(shared, std::back_inserter(rest));
+  add(rest, predictions_section(input));
   add(rest, anomalies_section(input));
   add(rest, method_section(input));
   add(rest, runs_section(input));

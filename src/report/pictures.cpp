@@ -15,6 +15,7 @@
 #include "base/durable_file.h"
 #include "base/error.h"
 #include "base/text_file.h"
+#include "base/writable.h"
 #include "peers/handover.h"
 #include "peers/line_process.h"
 #include "report/plot/draw.h"
@@ -163,13 +164,22 @@ std::vector<PictureProblem> draw_pictures(std::span<const Figure* const> figures
   return Studio(figures, folder, formats, progress).draw();
 }
 
+void check_picture(const fs::path& file) {
+  if (file.empty()) return;
+  const fs::path ending = file.extension();
+  if (ending != ".svg" && ending != kPng.ending && ending != kPdf.ending) {
+    bad_input("{}: the name of a picture ends with .svg, .png or .pdf", file.string());
+  }
+  if (ending != ".svg" && !is_installed()) {
+    fail("{}: {}. SVG files need nothing", file.string(), kNotFound);
+  }
+  check_writable(file.string());
+}
+
 void save_picture(const std::string& svg, const fs::path& path) {
+  check_picture(path);
   const std::string ending = path.extension().string();
   if (ending == ".svg") return write_durably(path, svg);
-  if (ending != kPng.ending && ending != kPdf.ending) {
-    bad_input("{}: the name of a picture ends with .svg, .png or .pdf", path.string());
-  }
-  if (!is_installed()) fail("{}: {}. SVG files need nothing", path.string(), kNotFound);
   const TemporaryFolder folder("pictures");
   const fs::path made = folder.path() / ("picture" + ending);
   write_text(folder.path() / "picture.svg", svg);
@@ -177,6 +187,11 @@ void save_picture(const std::string& svg, const fs::path& path) {
   ask_for(converter, "picture", ending == kPng.ending ? kPng : kPdf);
   check_whole(made);
   write_durably(path, read_text(made));
+}
+
+void save_picture(const Figure& figure, const fs::path& path) {
+  const std::array<const Figure*, 1> all = {&figure};
+  save_picture(plot::svg_file(figure, plot::draw(figure, plot::Colours(all))), path);
 }
 
 }  // namespace ridgeline::report

@@ -29,8 +29,12 @@ struct PictureProblem {
     std::span<const Figure* const> figures, const std::filesystem::path& folder,
     const PictureFormats& formats, const std::function<bool(std::size_t done)>& progress);
 
-// Writes a drawing as the end of the file's name says: .svg, .png, .pdf. Throws bad_input for
-// another, and a failure where rsvg-convert is missing or fails.
+// Writes a drawing as the end of the file's name says: .svg, .png, .pdf; all of it or nothing.
+// Throws bad_input for another, and a failure where rsvg-convert is missing or fails.
 void save_picture(const std::string& svg, const std::filesystem::path& path);
+void save_picture(const Figure& figure, const std::filesystem::path& path);
+// Throws what save_picture() would throw for this name, before any work is done. Empty: none is
+// asked for.
+void check_picture(const std::filesystem::path& path);
 
 }  // namespace ridgeline::report

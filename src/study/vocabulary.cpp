@@ -28,6 +28,7 @@ const std::vector<Word>& table_names() {
       {"resources", "Utilisation, memory, temperature, clock, power and energy"},
       {"parity", "That all executors computed the same"},
       {"scaling", "Speed-up and efficiency by ranks, and what exchanges cost"},
+      {"predictions", "How wrong predictions of runs are that were left out"},
   };
   return names;
 }
@@ -54,6 +55,7 @@ const std::vector<Word>& figure_names() {
       {"telemetry", "Utilisation, clock, temperature, power and memory over time"},
       {"samples", "Every measured iteration"},
       {"network", "The network as boxes and arrows"},
+      {"predictions", "Predicted against measured iterations, each run left out in turn"},
   };
   return names;
 }

@@ -84,6 +84,20 @@ TEST_F(SlowPredictCli, BadInputIsOneLineAndCodeTwo) {
                             "predict resnet18 --on T4 --prices cheap.toml",
                             "predict resnet18 --on T4 --observed rows.csv",
                             "predict resnet18 --on T4 --samples 0",
+                            "predict resnet18 --on T4 --epochs 3",
+                            "predict resnet18 --on T4 --samples 100 --epochs 0",
+                            "predict resnet18 --on T4 --draw f.svg",
+                            "predict resnet18 --on T4 --samples 100 --draw f.jpg",
+                            "predict resnet18 vgg16 --on T4 --samples 100 --draw f.svg",
+                            "predict resnet18 --on T4 --ranks 8",
+                            "predict resnet18 --on T4 --ranks 0 --network NDR",
+                            "predict resnet18 --on T4 --ranks 8 --network NRD",
+                            "predict resnet18 --on T4 --ranks 8 --network measured --no-store",
+                            "predict resnet18 --on T4 --network NDR",
+                            "predict resnet18 --on T4 --ranks 8 --network NDR --ranks-per-node 4",
+                            "predict resnet18 --on T4 --ranks 8 --network broken.toml",
+                            "predict resnet18 --on T4 --ranks 8 --network NDR --scaling sideways",
+                            "predict resnet18 --on T4 --ranks 8 --network NDR --inference",
                             "predict resnet18 --on T4 --backend nobody",
                             "predict resnet18 --on T4 --no-shipped",
                             "predict resnet18 --on T4 --store none.db",
@@ -123,6 +137,42 @@ TEST_F(SlowPredictCli, TextJsonAndCsvTellTheSame) {
   const testing::Outcome text = run("predict resnet18 --on T4");
   EXPECT_EQ(text.code, 0);
   EXPECT_NE(text.out.find("where the time goes"), std::string::npos);
+}
+
+TEST_F(SlowPredictCli, TrainingsHaveAFrontierThatIsDrawn) {
+  const testing::Outcome outcome =
+      run("predict resnet18 --on T4,H100 --batch 32,128 --precision fp16 --samples 6400 --epochs 3 "
+          "--draw frontier.svg --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json rows = nlohmann::json::parse(outcome.out).at("predictions");
+  int best = 0;
+  for (const nlohmann::json& row : rows) {
+    const nlohmann::json& training = row.at("training");
+    EXPECT_NEAR(training.at("seconds").at("low").get<double>(),
+                3.0 * row.at("epoch_seconds").at("low").get<double>(), 1e-6);
+    best += training.at("frontier").get<bool>() ? 1 : 0;
+  }
+  EXPECT_GE(best, 1);
+  EXPECT_LT(best, static_cast<int>(rows.size()));
+  std::ifstream file(folder_ / "frontier.svg");
+  const std::string svg((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(svg.find("time and energy of training"), std::string::npos);
+}
+
+TEST_F(SlowPredictCli, RanksAreTextJsonAndCsv) {
+  const std::string call =
+      "predict resnet18 --on H100-SXM --batch 64 --precision bf16 --ranks 1,8 --network NDR";
+  const testing::Outcome outcome = run(call + " --json --csv ranks.csv");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const nlohmann::json rows = nlohmann::json::parse(outcome.out).at("ranks");
+  ASSERT_EQ(rows.size(), 4U);  // weak and strong
+  EXPECT_EQ(rows.at(1).at("scaling"), "weak");
+  EXPECT_EQ(rows.at(1).at("ranks"), 8);
+  EXPECT_GE(rows.at(1).at("exchange_bytes"), 4 * 11'689'512);  // gradients, and statistics
+  EXPECT_LE(rows.at(1).at("efficiency"), 1.0);
+  EXPECT_EQ(rows.at(3).at("rank_batch"), 8);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "ranks.csv"));
+  EXPECT_NE(run(call).out.find("efficiency"), std::string::npos);
 }
 
 TEST_F(SlowPredictCli, LearnsFromAStoreAndChecksItself) {

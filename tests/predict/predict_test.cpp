@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 
 #include "base/error.h"
 #include "inspect/complexity.h"
@@ -194,6 +195,34 @@ TEST(PredictPlan, AbsentGpusGetPlansOfTheSameWork) {
                 0.35)
         << model;
   }
+}
+
+// The cuda backend computes them as a whole: one kernel, and the updates.
+TEST(PredictPlan, SmallNetworksAreOneStep) {
+  for (const char* model : {"mlp", "mnist_cnn"}) {
+    const StepSpec spec = spec_of(model, 64, Precision::fp32);
+    const PlannedWork gpu = planned({spec, false}, Family::gpu);
+    EXPECT_LE(gpu.steps.size(), 2U) << model;
+    EXPECT_EQ(op_group(gpu.steps.front()), "whole network");
+    const std::unique_ptr<Device> cpu = make_cpu_device();
+    EXPECT_EQ(work_of(dry_gpu_plan(spec, false)).total.flops,
+              work_of(dry_plan(spec, PlanRequest{}, *cpu)).total.flops);
+    EXPECT_GT(planned({spec_of(model, 64, Precision::bf16), false}, Family::gpu).steps.size(), 5U);
+    EXPECT_GT(planned({spec, true}, Family::gpu).steps.size(), 2U);
+  }
+}
+
+TEST(PredictPlan, WinogradIsAKindOfItsOwn) {
+  Work work{spec_of("vgg11_bn", 4, Precision::fp32), false};
+  const auto kinds = [&] {
+    std::set<std::string> groups;
+    for (const StepTime& step : planned(work, Family::cpu).steps) groups.insert(op_group(step));
+    return groups;
+  };
+  EXPECT_TRUE(kinds().contains("conv2d winograd"));
+  work.disabled_passes = {"winograd"};
+  EXPECT_FALSE(kinds().contains("conv2d winograd"));
+  EXPECT_TRUE(kinds().contains("conv2d wide"));
 }
 
 // The dry plan has the layouts of the cuda backend, whose optimizers take gradients in any.

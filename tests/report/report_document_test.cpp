@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -144,13 +145,49 @@ TEST_F(ReportDocument, HasAllSectionsInOrder) {
   std::vector<std::string> ids;
   for (const Section& section : made.sections) ids.push_back(section.id);
   EXPECT_EQ(ids, (std::vector<std::string>{"summary", "hypotheses", "study-trial", "other",
-                                           "comparisons", "environments", "complexity", "anomalies",
-                                           "method", "appendix-runs"}));
+                                           "comparisons", "environments", "complexity",
+                                           "predictions", "anomalies", "method", "appendix-runs"}));
   EXPECT_FALSE(made.title.empty());
   EXPECT_NE(made.subtitle.find("desk"), std::string::npos);
   EXPECT_NE(made.subtitle.find("server"), std::string::npos);
   EXPECT_TRUE(made.program.starts_with("ridgeline "));
   expect_sound(made, *data_);
+}
+
+TEST_F(ReportDocument, TellsHowWellRunsPredictEachOther) {
+  testing::write_report_machines(*store_);
+  ReportRun run;
+  run.part = "";
+  run.backend = "native";
+  testing::write_report_bench(*store_, run);
+  const Document few = document();
+  EXPECT_EQ(table_named(few, "predictions"), nullptr);
+  EXPECT_NE(text_of(few).find("5 of one backend are needed"), std::string::npos) << text_of(few);
+  for (const std::int64_t batch : {16, 32, 128, 256}) {
+    run.batch = batch;
+    run.seconds = 0.010 / 64.0 * static_cast<double>(batch);
+    testing::write_report_bench(*store_, run);
+  }
+  const Document made = document();
+  expect_sound(made, *data_);
+  const Table* table = table_named(made, "predictions-errors");
+  ASSERT_NE(table, nullptr);
+  ASSERT_EQ(table->rows.size(), 1U);  // batches: there is one network on one device
+  EXPECT_EQ(table->rows[0][1].text, "batch");
+  EXPECT_EQ(table->rows[0][2].value, 5.0);
+  EXPECT_LT(*table->rows[0][3].value, 25.0);
+  const auto figures = all_of<Figure>(made);
+  const auto figure = std::ranges::find_if(
+      figures, [](const Figure* each) { return each->id == "predictions-runs"; });
+  ASSERT_NE(figure, figures.end());
+  ASSERT_EQ((*figure)->series.size(), 2U);  // the diagonal, and what was left out
+  EXPECT_EQ((*figure)->series[1].points.size(), 5U);
+  EXPECT_FALSE((*figure)->series[1].hidden);
+  for (const Point& point : (*figure)->series[1].points) {
+    EXPECT_LT(*point.low, point.y);
+    EXPECT_GT(*point.high, point.y);
+  }
+  EXPECT_NE((*figure)->reading.find("off in the median"), std::string::npos);
 }
 
 // A paragraph of a few sentences, every network on every device, a roofline, then cards.

@@ -40,16 +40,26 @@ struct KnownCpu {
   std::optional<double> memory_bytes_per_second;  // of a socket with all channels in use
   // Of one product; nothing for a design that many products share.
   std::optional<double> cores, base_mhz, memory_bytes, cache_bytes, watts;
-  std::optional<double> flops;  // fp32 of all cores, where it was measured
+  std::optional<double> flops, bf16_flops;  // of all cores, where they were measured: fp32, bf16
   std::string source;
 
   // FLOP/s in fp32 of all cores: measured, or at the base clock; nothing for a design.
   [[nodiscard]] std::optional<double> peak() const;
 };
 
+// What joins processors or machines. Data go both ways at once, each at this rate.
+struct KnownLink {
+  std::string name;
+  double bytes_per_second = 0.0;  // of one processor or machine, one way
+  double latency_seconds = 0.0;   // from one to the next
+  bool measured = false;          // the rate was reached, not promised
+  std::string source;
+};
+
 struct KnownHardware {
   std::vector<KnownGpu> gpus;
   std::vector<KnownCpu> cpus;
+  std::vector<KnownLink> links;
 
   // The entry with the longest match; of equal ones the first.
   [[nodiscard]] std::optional<KnownGpu> gpu(std::string_view device_name) const;

@@ -56,6 +56,7 @@ KnownCpu cpu_of(TomlEntry& entry) {
   cpu.cores = scaled(entry, "cores", 1.0);
   cpu.base_mhz = scaled(entry, "base_mhz", 1.0);
   cpu.flops = scaled(entry, "fp32_gflops", kGiga);
+  cpu.bf16_flops = scaled(entry, "bf16_gflops", kGiga);
   cpu.memory_bytes = scaled(entry, "memory_gb", kGiga);
   cpu.cache_bytes = scaled(entry, "cache_mb", kMebi);
   cpu.watts = scaled(entry, "tdp_watts", 1.0);
@@ -70,13 +71,27 @@ KnownCpu cpu_of(TomlEntry& entry) {
   return cpu;
 }
 
+KnownLink link_of(TomlEntry& entry) {
+  constexpr double kGiga = 1e9, kMicro = 1e-6;
+  KnownLink link;
+  link.name = entry.required_text("name");
+  link.source = entry.required_text("source");
+  link.bytes_per_second = scaled(entry, "gb_per_s", kGiga).value_or(0.0);
+  link.latency_seconds = entry.number("latency_us", true).value_or(-1.0) * kMicro;
+  link.measured = entry.flag("measured");
+  entry.finish();
+  if (link.bytes_per_second <= 0.0) entry.refuse("needs 'gb_per_s', of one direction");
+  if (link.latency_seconds < 0.0) entry.refuse("needs 'latency_us', from one to the next");
+  return link;
+}
+
 }  // namespace
 
 void parse_hardware(std::string_view text, const std::string& file, KnownHardware& hardware) {
   const toml::table document = parse_toml(text, file);
   for (const auto& [key, node] : document) {
-    if (key == "gpu" || key == "cpu") continue;
-    bad_input("{}, line {}: unknown table '{}'; known: [[gpu]], [[cpu]]", file,
+    if (key == "gpu" || key == "cpu" || key == "link") continue;
+    bad_input("{}, line {}: unknown table '{}'; known: [[gpu]], [[cpu]], [[link]]", file,
               node.source().begin.line, key.str());
   }
   for (const toml::table* table : toml_tables(document, "gpu", file)) {
@@ -86,6 +101,10 @@ void parse_hardware(std::string_view text, const std::string& file, KnownHardwar
   for (const toml::table* table : toml_tables(document, "cpu", file)) {
     TomlEntry entry(*table, "[[cpu]]", file);
     hardware.cpus.push_back(cpu_of(entry));
+  }
+  for (const toml::table* table : toml_tables(document, "link", file)) {
+    TomlEntry entry(*table, "[[link]]", file);
+    hardware.links.push_back(link_of(entry));
   }
 }
 

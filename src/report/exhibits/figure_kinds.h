@@ -40,5 +40,7 @@ namespace ridgeline::report {
 [[nodiscard]] std::vector<Figure> network_figures(const ExhibitInput& input);
 // One network, without a store.
 [[nodiscard]] Figure network_figure(const NetworkRecord& record, const std::string& title);
+// figure_predictions.cpp
+[[nodiscard]] std::vector<Figure> predictions_figures(const ExhibitInput& input);
 
 }  // namespace ridgeline::report

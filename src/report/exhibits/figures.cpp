@@ -28,6 +28,7 @@ std::span<const FigureKindEntry> figure_kinds() {
       FigureKindEntry{"telemetry", telemetry_figures},
       FigureKindEntry{"samples", samples_figures},
       FigureKindEntry{"network", network_figures},
+      FigureKindEntry{"predictions", predictions_figures},
   };
   return kinds;
 }

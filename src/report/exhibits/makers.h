@@ -44,5 +44,7 @@ using Tables = std::vector<Table>;
 [[nodiscard]] Tables make_scaling(const ExhibitInput& input);
 // table_parity.cpp
 [[nodiscard]] Tables make_parity(const ExhibitInput& input);
+// table_predictions.cpp
+[[nodiscard]] Tables make_predictions(const ExhibitInput& input);
 
 }  // namespace ridgeline::report

@@ -7,7 +7,7 @@
 namespace ridgeline::report {
 
 std::span<const TableKind> table_kinds() {
-  static constexpr std::array<TableKind, 22> kinds = {{
+  static constexpr std::array<TableKind, 23> kinds = {{
       {"complexity", make_complexity},
       {"ceilings", make_ceilings},
       {"throughput", make_throughput},
@@ -30,6 +30,7 @@ std::span<const TableKind> table_kinds() {
       {"resources", make_resources},
       {"parity", make_parity},
       {"scaling", make_scaling},
+      {"predictions", make_predictions},
   }};
   return kinds;
 }

@@ -25,6 +25,7 @@ struct SectionInput {
 [[nodiscard]] Section study_section(const SectionInput& input, const StudyView& study);
 [[nodiscard]] Section other_section(const SectionInput& input);
 [[nodiscard]] Section comparisons_section(const SectionInput& input);
+[[nodiscard]] Section predictions_section(const SectionInput& input);
 [[nodiscard]] Section anomalies_section(const SectionInput& input);
 [[nodiscard]] Section method_section(const SectionInput& input);
 [[nodiscard]] Section runs_section(const SectionInput& input);
