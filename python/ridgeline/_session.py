@@ -29,7 +29,7 @@ def epoch_order(count: int, seed: int = 0, epoch: int = 0) -> np.ndarray:
 
 
 class _Handle:
-    """The library's session. It goes when nobody needs it any more: neither a session nor an array over its memory."""
+    """The library's session. It is freed with the last session or array over its memory that uses it."""
 
     def __init__(self, request: bytes):
         handle = ctypes.c_void_p()
@@ -84,7 +84,7 @@ class Session:
         self._full = (self.batch, *self.image)
 
     def _open(self) -> _Handle:
-        # Whoever uses it holds it meanwhile, so that another thread can close the session.
+        # A call holds it while it runs, so that another thread can close the session.
         owner = self._owner
         if owner is None:
             raise Error("the session is closed", "bad handle")

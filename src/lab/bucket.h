@@ -1,6 +1,6 @@
 #pragma once
 
-// How many bytes of gradients travel between ranks together, where nobody said it.
+// How many bytes of gradients travel between ranks together, where no option says it.
 
 #include <cstdint>
 #include <span>

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Whoever tells rank 0 may let hours pass; a rank that does not answer in a step is missing.
+// Rank 0 may be told to wait for hours; a rank that does not answer within a step is missing.
 constexpr double kIdlePatience = 1e9, kStepPatience = 300.0;
 
 // Of an iteration on one rank, as ranks tell each other.
