@@ -23,7 +23,7 @@ std::string hidden_text(const MeasuredSummary& summary) {
   return fmt::format("{:.0f}%", 100.0 * std::clamp(1.0 - exposed, 0.0, 1.0));
 }
 
-std::string milliseconds(const std::optional<double>& seconds) {
+std::string milliseconds_text(const std::optional<double>& seconds) {
   return seconds ? fmt::format("{:.3g}", *seconds * 1e3) : "-";
 }
 
@@ -44,8 +44,8 @@ std::vector<std::string> cells_of(const BenchReport& report, const ScalingPoint&
       base ? "-" : interval_text(point.efficiency),
       point.of_unconnected ? percent(point.of_unconnected->value) : "-",
       point.of_unconnected ? interval_text(*point.of_unconnected) : "-",
-      milliseconds(summary.exchange_seconds),
-      milliseconds(summary.exposed_seconds),
+      milliseconds_text(summary.exchange_seconds),
+      milliseconds_text(summary.exposed_seconds),
       hidden_text(summary),
       slow ? fmt::format("+{:.1f}%", 100.0 * std::max(0.0, *slow)) : "-"};
 }

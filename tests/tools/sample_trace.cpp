@@ -17,10 +17,10 @@ int main(int argc, char** argv) {
   }
   try {
     using namespace ridgeline;
-    const auto launching =
-        kind == "gpu" ? testing::Launching::one_by_one : testing::Launching::recorded;
-    write_trace(kind == "cpu" ? testing::stepped_profile("mnist_cnn", 64, 3)
-                              : testing::made_up_gpu_profile(3, 40, 2, launching),
+    const auto launching = kind == "gpu" ? ridgeline::testing::Launching::one_by_one
+                                         : ridgeline::testing::Launching::recorded;
+    write_trace(kind == "cpu" ? ridgeline::testing::stepped_profile("mnist_cnn", 64, 3)
+                              : ridgeline::testing::made_up_gpu_profile(3, 40, 2, launching),
                 argv[2]);
   } catch (const std::exception& error) {
     fmt::print(stderr, "sample_trace: {}\n", error.what());
