@@ -244,7 +244,10 @@ BenchReport run_bench(BenchRequest request, CallListener& listener,
   const std::vector<Combination> wanted = checked(request);
   check_store(request.store);
   if (!request.tensorboard.empty()) check_event_folder(request.tensorboard);
-  request.work.ranks.usual_bucket = [&](int ranks) { return usual_bucket(request.store, ranks); };
+  for (const Combination& each : wanted) {
+    const int ranks = each.rank_count();
+    if (ranks > 1) request.work.ranks.usual_buckets[ranks] = usual_bucket(request.store, ranks);
+  }
   tell_of_crowding(wanted, listener);
   const BenchMatrix matrix = make_matrix(wanted, request.work, listener);
   const MemoryGroups grouping = groups_of(matrix);

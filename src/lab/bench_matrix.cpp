@@ -155,7 +155,8 @@ class Builder {
 
   [[nodiscard]] std::int64_t bucket_bytes(int ranks) const {
     if (work_.ranks.bucket_mib) return std::llround(*work_.ranks.bucket_mib * (1 << 20));
-    return work_.ranks.usual_bucket ? work_.ranks.usual_bucket(ranks) : kBucketBytes;
+    const auto usual = work_.ranks.usual_buckets.find(ranks);
+    return usual != work_.ranks.usual_buckets.end() ? usual->second : kBucketBytes;
   }
 
   static void check_ranks(const Combination& combination) {

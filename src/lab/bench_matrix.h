@@ -4,6 +4,7 @@
 // give, each of them checked and made ready to be measured, or left out with the reason.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +29,7 @@ struct RankWork {
   bool weak = false;                 // a batch is that of each rank, not of all
   bool unconnected = false;          // measures as many processes that exchange nothing, too
   std::optional<double> bucket_mib;  // nothing: the usual one
-  std::function<std::int64_t(int ranks)> usual_bucket = {};
+  std::map<int, std::int64_t> usual_buckets = {};  // bytes, by ranks; others: kBucketBytes
   bool synchronise_norms = false;
   std::string reduce = "fp32";  // how gradients travel
   // The words that start this program as a rank of the configuration with that number.

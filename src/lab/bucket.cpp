@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "analysis/roofline/roofs.h"
 #include "base/error.h"
@@ -14,19 +15,18 @@ std::int64_t best_bucket(std::span<const Ceiling> ceilings, int ranks) {
   constexpr std::int64_t kSmallest = 64 << 10, kLargest = 16 << 20;
   constexpr double kEnough = 1.1;
   const Roofs roofs = roofs_of(ceilings, "cpu", 0);
-  const auto per_byte = [&](std::int64_t bytes) {
+  std::map<std::int64_t, double> seconds_per_byte;
+  for (std::int64_t bytes = kSmallest; bytes <= kLargest; bytes *= 2) {
     const auto size = static_cast<double>(bytes);
     const auto seconds = roofs.all_reduce_seconds(fmt::format("{} ranks", ranks), size);
-    return seconds ? std::optional(*seconds / size) : std::nullopt;
-  };
-  std::optional<double> best;
-  for (std::int64_t bytes = kSmallest; bytes <= kLargest; bytes *= 2) {
-    if (const auto cost = per_byte(bytes)) best = std::min(best.value_or(*cost), *cost);
+    if (!seconds) return kBucketBytes;
+    seconds_per_byte[bytes] = *seconds / size;
   }
-  if (!best) return kBucketBytes;
-  std::int64_t bytes = kSmallest;
-  while (bytes<kLargest&& * per_byte(bytes)> kEnough * *best) bytes *= 2;
-  return bytes;
+  const auto slower = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const double enough = kEnough * std::ranges::min_element(seconds_per_byte, slower)->second;
+  return std::ranges::find_if(seconds_per_byte,
+                              [&](const auto& each) { return each.second <= enough; })
+      ->first;
 }
 
 std::int64_t usual_bucket(const StoreOptions& options, int ranks) {
