@@ -70,12 +70,13 @@ HWY_INLINE hn::Vec<FloatTag> gradient_at(const BackwardTask& task, Activation ac
 }
 
 // Whether there is another gradient and whether the sum is stored is asked of every vector: a copy
-// of the loop for each case gains nothing.
+// of the loop for each case gains nothing. The task is a copy, which stays in registers: a reference
+// would be read again after each vector that is stored.
 template <typename T, class Activation>
-HWY_INLINE void reduce_with(const BackwardTask& task, Range range, double* sums,
+HWY_INLINE void reduce_with(const BackwardTask task, Range range, double* sums,
                             Activation activation) {
   reduce_rows<2>(FloatTag(), task.space, range, sums,
-                 [&](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
+                 [=](auto lanes, std::int64_t row, std::int64_t i, auto* sum) HWY_ATTR {
                    const auto centred =
                        hn::Sub(load_at<T>(lanes, task.src, row, i), lanes.load(task.mean + i));
                    const auto diff = gradient_at<T>(task, activation, lanes, row, i, centred);
@@ -88,9 +89,9 @@ HWY_INLINE void reduce_with(const BackwardTask& task, Range range, double* sums,
 }
 
 template <typename T, class Activation>
-HWY_INLINE void apply_with(const BackwardTask& task, Range range, Activation activation) {
+HWY_INLINE void apply_with(const BackwardTask task, Range range, Activation activation) {
   for (std::int64_t row = range.begin; row < range.end; ++row) {
-    for_lanes(FloatTag(), task.space.width_of(row), [&](auto lanes, std::int64_t i) HWY_ATTR {
+    for_lanes(FloatTag(), task.space.width_of(row), [=](auto lanes, std::int64_t i) HWY_ATTR {
       const auto centred = hn::Sub(load_at<T>(lanes, task.src, row, i), lanes.load(task.mean + i));
       const auto diff = gradient_at<T>(task, activation, lanes, row, i, centred);
       const auto x = hn::MulAdd(centred, lanes.load(task.slope + i), lanes.load(task.offset + i));
