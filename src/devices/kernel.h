@@ -21,7 +21,7 @@ struct Traits {
   bool deterministic = true;  // the same inputs give the same bits, every time
   bool capturable = true;     // may run inside a captured graph
   bool slices = false;        // reads and writes tensors with gaps between rows (plain, nhwc)
-  bool in_place = false;      // output 0 may lie where input 0 lies
+  bool in_place = false;      // the output that is like input 0 may lie there
   bool beside = false;        // mostly waits for others: may run while later steps compute
 };
 

@@ -117,33 +117,47 @@ void set_steps_beside(Plan& plan) {
   }
 }
 
+namespace {
+
+// Whether a step may write `dst` where its first input lies: that is scratch, ends with this step,
+// and no other input shares it.
+bool fits_in_place(const Plan& plan, const Step& step, std::int32_t now, FormId dst) {
+  if (dst == kNoForm) return false;
+  const Form& output = plan.form(dst);
+  const FormId src = step.inputs[0];
+  const Form& input = plan.form(src);
+  const Plan::Root root = plan.root(src);
+  const Form& memory = plan.form(root.form);
+  const auto same_memory = std::count_if(step.inputs.begin(), step.inputs.end(), [&](FormId id) {
+    return plan.root(id).form == root.form;
+  });
+  const bool whole = root.offset == 0 && memory.bytes == input.bytes;
+  const bool fits =
+      output.bytes == input.bytes && output.layout == input.layout &&
+      output.strides == input.strides &&
+      plan.graph->value(output.value).spec.dtype == plan.graph->value(input.value).spec.dtype;
+  return output.view_of == kNoForm && !plan.in_state(dst) && output.first_step == now &&
+         !plan.in_state(root.form) && memory.last_step == now && whole && fits && same_memory == 1;
+}
+
+}  // namespace
+
 void join_in_place(Plan& plan) {
   find_lifetimes(plan);
   const std::vector<char> constant = made_by_setup(plan);
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const Step& step = plan.steps[s];
-    if (!step.kernel->traits.in_place || step.inputs.empty() || step.outputs.empty()) continue;
-    const FormId src = step.inputs[0], dst = step.outputs[0];
-    if (dst == kNoForm) continue;
-    Form& output = plan.forms[static_cast<std::size_t>(dst)];
-    const Form& input = plan.form(src);
-    const Plan::Root root = plan.root(src);
-    Form& memory = plan.forms[static_cast<std::size_t>(root.form)];
-    if (constant[static_cast<std::size_t>(root.form)] != 0) continue;
-    const auto same_memory = std::count_if(step.inputs.begin(), step.inputs.end(), [&](FormId id) {
-      return plan.root(id).form == root.form;
-    });
-    const bool whole = root.offset == 0 && memory.bytes == input.bytes;
-    const bool fits =
-        output.bytes == input.bytes && output.layout == input.layout &&
-        output.strides == input.strides &&
-        plan.graph->value(output.value).spec.dtype == plan.graph->value(input.value).spec.dtype;
+    if (!step.kernel->traits.in_place || step.inputs.empty()) continue;
+    const FormId src = step.inputs[0], root = plan.root(src).form;
+    if (constant[static_cast<std::size_t>(root)] != 0) continue;
     const auto now = static_cast<std::int32_t>(s);
-    if (output.view_of == kNoForm && !plan.in_state(dst) && output.first_step == now &&
-        !plan.in_state(root.form) && memory.last_step == now && whole && fits && same_memory == 1) {
-      output.view_of = src;
-      memory.last_step = output.last_step;
-    }
+    const auto dst = std::find_if(step.outputs.begin(), step.outputs.end(), [&](FormId output) {
+      return fits_in_place(plan, step, now, output);
+    });
+    if (dst == step.outputs.end()) continue;
+    Form& output = plan.forms[static_cast<std::size_t>(*dst)];
+    output.view_of = src;
+    plan.forms[static_cast<std::size_t>(root)].last_step = output.last_step;
   }
 }
 

@@ -235,10 +235,12 @@ std::optional<std::size_t> shared_input(const Prepared& p, std::size_t output,
                                         const Variant& variant) {
   const ValueId updated = p.problem.graph->value(p.problem.outputs[output]).version_of;
   if (updated != kNoValue) return p.problem.input_index(updated);
-  if (variant.in_place && p.kernel->traits.in_place && output == 0 &&
-      p.problem.input(0) == p.problem.output(0) &&
-      p.kernel->input_layouts[0] == p.kernel->output_layouts[0]) {
-    return 0;
+  if (!variant.in_place || !p.kernel->traits.in_place) return std::nullopt;
+  // The first output that is like input 0.
+  for (std::size_t o = 0; o <= output; ++o) {
+    const bool alike = p.problem.input(0) == p.problem.output(o) &&
+                       p.kernel->input_layouts[0] == p.kernel->output_layouts[o];
+    if (alike) return o == output ? std::optional<std::size_t>(0) : std::nullopt;
   }
   return std::nullopt;
 }

@@ -155,7 +155,7 @@ class Backward final : public Kernel {
         channels_(src[1]),
         parts_(reduction_parts(src.elements())) {
     workspace_bytes = carve(nullptr, channel_period(channels_)).bytes;
-    traits = {.slices = true, .in_place = operands.stored || !operands.reduce};
+    traits = {.slices = true, .in_place = true};
   }
 
   void run(const KernelArgs& args) const override {

@@ -134,7 +134,7 @@ class Backward final : public Kernel {
   Backward(const patterns::NormBackwardOperands& operands, const Shape& src)
       : operands_(operands),
         activation_(code_of(operands.activation ? &*operands.activation : nullptr)) {
-    traits = {.slices = true, .in_place = operands.stored || !operands.reduce};
+    traits = {.slices = true, .in_place = true};
     if (!operands.reduce) return;
     const std::int64_t channels = src[1];
     sums_at_ = sums_bytes(src.elements() / channels, channels);

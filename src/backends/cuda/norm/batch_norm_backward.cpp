@@ -25,7 +25,7 @@ class Backward final : public Kernel {
       : operands_(operands),
         attributes_(operands.attributes),
         activation_(code_of(operands.activation ? &*operands.activation : nullptr)) {
-    traits = {.slices = true, .in_place = operands.stored || !operands.reduce};
+    traits = {.slices = true, .in_place = true};
     if (!operands.reduce) return;
     const std::int64_t channels = src.shape[1], rows = src.shape.elements() / channels;
     const SumScratch sums = gradient_sums_scratch(src.dtype, rows, channels, true);
