@@ -36,7 +36,7 @@ struct WeightsJob {
 inline constexpr std::int64_t kPartialFloats = 384 * 1024 / 4;
 
 // Src channels whose gradients one call of `combine` stores: what it writes stays in the cache.
-inline constexpr std::int64_t kCombineChannels = 8;
+inline constexpr std::int64_t kCombineChannels = 16;
 
 // Walks over the pixels of a band in pieces of up to `pixels`, as runs along which src and diff_dst
 // both advance evenly.
@@ -179,24 +179,17 @@ void combine(const WeightsJob& job, std::int64_t unit, const float* partial, std
   const std::int64_t width = panels.vectors_of(panel) * panels.lanes;
   const std::int64_t channels = std::min(width, panels.channels - first);
   const std::vector<Tap>& taps = g.phases[0].taps;
-  // A vector of dst channels at a time, as in packing: rows of weights often lie a power of two
-  // apart and more of them would fall into the same few sets of the cache.
-  for (std::int64_t vector = 0; vector < channels; vector += panels.lanes) {
-    const std::int64_t lanes = std::min(panels.lanes, channels - vector);
-    float* rows = job.diff_weights + group * g.weights.group + (first + vector) * g.weights.out;
-    const float* of_tap = partial + begin * width + vector;
+  // Each dst channel's stretch is written as a whole: rows of weights often lie a power of two
+  // apart, and lines of several, each begun and left, would fall into the same set of the cache.
+  for (std::int64_t lane = 0; lane < channels; ++lane) {
+    float* row = job.diff_weights + group * g.weights.group + (first + lane) * g.weights.out;
+    const float* of_tap = partial + begin * width + lane;
     for (const Tap& tap : taps) {
       const float* from = of_tap;
-      for (std::int64_t channel = begin; channel < end; ++channel) {
-        float* to = rows + channel * g.weights.in + tap.kernel;
-        for (std::int64_t lane = 0; lane < lanes; ++lane) {
-          float sum = from[lane];
-          for (int part = 1; part < plan.pixel_parts; ++part) {
-            sum += from[part * plan.part_floats + lane];
-          }
-          to[lane * g.weights.out] = sum;
-        }
-        from += width;
+      for (std::int64_t channel = begin; channel < end; ++channel, from += width) {
+        float sum = *from;
+        for (int part = 1; part < plan.pixel_parts; ++part) sum += from[part * plan.part_floats];
+        row[channel * g.weights.in + tap.kernel] = sum;
       }
       of_tap += g.src_group() * width;
     }
