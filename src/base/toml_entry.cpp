@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
+#include "base/memory_reserve.h"
 #include "base/suggest.h"
 #include "base/text.h"
 
@@ -25,6 +27,8 @@ toml::table parse_toml(std::string_view text, const std::string& file) {
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
+    // A stream that finds no memory for itself reads no number.
+    if (memory_ran_out()) throw std::bad_alloc();
     bad_input("{}, line {}: {}", file, error.source().begin.line, trouble(error.description()));
   }
 }

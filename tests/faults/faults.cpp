@@ -10,7 +10,8 @@
 //   RIDGELINE_FAULT_NUMBER   k, from 1; 0: none fails, the calls are only counted
 //   RIDGELINE_FAULT_ERROR    the number of the error; 0, for write: half of the bytes are written
 //   RIDGELINE_FAULT_AGAIN    where it is set, an allocation fails when it is tried again, too
-//   RIDGELINE_FAULT_SPARED   a library: a call that it makes, or that is made for it, does not fail
+//   RIDGELINE_FAULT_SPARED   libraries, as in libx:liby; a call that one makes, or that is made for
+//                            it, does not fail
 //   RIDGELINE_FAULT_TRACE    where it is set, the stack at the fault goes to standard error
 //
 // Allocations count from the beginning of main(). Nothing here allocates, locks, or calls a
@@ -35,6 +36,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 extern "C" {
 void* __libc_malloc(size_t);
@@ -105,11 +107,21 @@ void start() {
   state = reinterpret_cast<State*>(memory);
 }
 
-// Whether one of the functions that led here belongs to the library that is spared.
+// Whether the file of a library is one of those that are spared.
+bool is_spared(std::string_view file) {
+  for (std::string_view left = spared; !left.empty();) {
+    const std::string_view name = left.substr(0, left.find(':'));
+    if (file.find(name) != file.npos) return true;
+    left.remove_prefix(name.size() == left.size() ? left.size() : name.size() + 1);
+  }
+  return false;
+}
+
+// Whether one of the functions that led here belongs to a library that is spared.
 bool in_spared(void* const* frames, int count) {
-  for (int i = 0; i < count && *spared != '\0'; ++i) {
+  for (int i = 0; i < count; ++i) {
     Dl_info place;
-    if (dladdr(frames[i], &place) != 0 && strstr(place.dli_fname, spared) != nullptr) return true;
+    if (dladdr(frames[i], &place) != 0 && is_spared(place.dli_fname)) return true;
   }
   return false;
 }
