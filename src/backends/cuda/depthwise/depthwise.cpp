@@ -38,6 +38,19 @@ DepthwiseTask task_for(const Problem& problem, const TensorSpec& src, const Shap
   return task;
 }
 
+using Launch = void (*)(const DepthwiseTask& task, Stream stream);
+
+// The same for each kind of window.
+struct Launches {
+  Launch fast, walked, any;
+};
+
+void launch(const Launches& launches, const DepthwiseTask& task, Stream stream) {
+  if (is_fast_depthwise(task)) return launches.fast(task, stream);
+  if (is_walked_depthwise(task)) return launches.walked(task, stream);
+  launches.any(task, stream);
+}
+
 class Depthwise final : public Kernel {
  public:
   explicit Depthwise(const Problem& problem)
@@ -61,11 +74,8 @@ class Depthwise final : public Kernel {
     task.weights = args.inputs[1].data;
     if (biased_) task.bias = args.inputs[2].as<float>();
     task.dst = rows_of(args.outputs[0]);
-    if (is_fast_depthwise(task)) {
-      launch_depthwise(task, stream_of(args));
-    } else {
-      launch_any_depthwise(task, stream_of(args));
-    }
+    launch({launch_depthwise, launch_walked_depthwise, launch_any_depthwise}, task,
+           stream_of(args));
   }
 
  private:
@@ -84,11 +94,9 @@ class DepthwiseBackwardData final : public Kernel {
     task.dst = rows_of(args.inputs[0]);
     task.weights = args.inputs[1].data;
     task.src = rows_of(args.outputs[0]);
-    if (is_fast_depthwise(task)) {
-      launch_depthwise_backward_data(task, stream_of(args));
-    } else {
-      launch_any_depthwise_backward_data(task, stream_of(args));
-    }
+    launch({launch_depthwise_backward_data, launch_walked_depthwise_backward_data,
+            launch_any_depthwise_backward_data},
+           task, stream_of(args));
   }
 
  private:
@@ -110,11 +118,9 @@ class DepthwiseBackwardWeights final : public Kernel {
     task.dst = rows_of(args.inputs[1]);
     task.diff_weights = args.outputs[0].data;
     task.parts = reinterpret_cast<float*>(args.workspace);
-    if (is_fast_depthwise(task)) {
-      launch_depthwise_backward_weights(task, stream_of(args));
-    } else {
-      launch_any_depthwise_backward_weights(task, stream_of(args));
-    }
+    launch({launch_depthwise_backward_weights, launch_walked_depthwise_backward_weights,
+            launch_any_depthwise_backward_weights},
+           task, stream_of(args));
   }
 
  private:

@@ -1,7 +1,9 @@
 #pragma once
 
 // Convolutions with one channel to a group, in nhwc: fast ones for 3x3 windows with padding 1 and
-// stride 1 or 2, and plain ones for all others. docs/kernels/cuda-depthwise.md tells how they work.
+// stride 1 or 2, others that walk down the rows, for 5x5, 7x7 and odd channel counts, and plain ones
+// for the rest.
+// docs/kernels/cuda-depthwise.md tells how they work.
 
 #include "backends/cuda/launch.h"
 
@@ -31,9 +33,16 @@ struct DepthwiseTask {
 // Whether the fast kernels take this window, strides and addresses.
 [[nodiscard]] bool is_fast_depthwise(const DepthwiseTask& task);
 
+// The same for those that walk; their addresses may be any.
+[[nodiscard]] bool is_walked_depthwise(const DepthwiseTask& task);
+
 void launch_depthwise(const DepthwiseTask& task, Stream stream);
 void launch_depthwise_backward_data(const DepthwiseTask& task, Stream stream);
 void launch_depthwise_backward_weights(const DepthwiseTask& task, Stream stream);
+
+void launch_walked_depthwise(const DepthwiseTask& task, Stream stream);
+void launch_walked_depthwise_backward_data(const DepthwiseTask& task, Stream stream);
+void launch_walked_depthwise_backward_weights(const DepthwiseTask& task, Stream stream);
 
 void launch_any_depthwise(const DepthwiseTask& task, Stream stream);
 void launch_any_depthwise_backward_data(const DepthwiseTask& task, Stream stream);
