@@ -7,21 +7,39 @@ namespace ridgeline::cuda {
 namespace {
 
 constexpr int kWarps = kRowThreads / 32;
-constexpr int kHeld = 4;  // packs of a row that a thread keeps in registers
+constexpr int kResidentBlocks = 2;  // on a multiprocessor, of the gradient
 
 // A row is shared by `lanes` threads, a power of two: lane l has packs l, l + lanes, ... The first
-// kHeld of them are read once; in a row with more than those the others are read again whenever
-// they are needed. A block has kRowThreads / lanes rows at a time.
+// `held` of them (3 or 4) are read once and stay in registers; in a row with more than those the
+// others are read again whenever they are needed. A block has kRowThreads / lanes rows at a time.
 struct RowLanes {
-  int packs = 0, lanes = 1;
+  int packs = 0, lanes = 1, held = 4;
 
   [[nodiscard]] __device__ __forceinline__ int rows() const { return kRowThreads / lanes; }
 };
 
+// Three packs each where that leaves no lane idle, as with 96, 192, 384 and 768 channels of 16
+// bits.
 RowLanes lanes_for(std::int64_t packs) {
-  RowLanes row{static_cast<int>(packs), 1};
-  while (row.lanes < kRowThreads && row.lanes * kHeld < row.packs) row.lanes *= 2;
+  RowLanes row{static_cast<int>(packs), 1, 4};
+  while (row.lanes < kRowThreads && row.lanes * row.held < row.packs) row.lanes *= 2;
+  if (row.lanes * 3 == row.packs) row.held = 3;
   return row;
+}
+
+// Neighbouring numbers, in words of 16 bytes where there is more than one.
+template <int count>
+__device__ __forceinline__ void load_numbers(const float* from, float (&to)[count]) {
+  if constexpr (count % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(from + i);
+      to[i] = four.x, to[i + 1] = four.y, to[i + 2] = four.z, to[i + 3] = four.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < count; ++i) to[i] = from[i];
+  }
 }
 
 // The sums over a row's lanes, for each of them. All threads of the block call this.
@@ -48,7 +66,7 @@ __device__ __forceinline__ void add_row(const RowLanes& row, float (&sums)[count
 }
 
 // One thread's packs of a row.
-template <typename T, int kPack>
+template <typename T, int kPack, int kHeld>
 struct HeldRow {
   const RowLanes& row;
   const T* data;  // null: there is no such row
@@ -81,7 +99,7 @@ struct HeldRow {
 
 // First the mean, then the squares around it: no digits are lost however far the values lie from
 // zero.
-template <typename T, int kPack>
+template <typename T, int kPack, int kHeld>
 __global__ void __launch_bounds__(kRowThreads)
     layer_norm_kernel(const __grid_constant__ LayerNorm task,
                       const __grid_constant__ RowLanes lanes) {
@@ -93,7 +111,7 @@ __global__ void __launch_bounds__(kRowThreads)
     const std::int64_t row = first + own_row;
     const bool there = row < task.src.rows;
     const T* const from = static_cast<const T*>(task.src.data) + row * task.src.stride;
-    const HeldRow<T, kPack> src(lanes, there ? from : nullptr, lane);
+    const HeldRow<T, kPack, kHeld> src(lanes, there ? from : nullptr, lane);
     float sum[1] = {}, squares[1] = {};
     src.each([&](int, const Packed<T, kPack>& pack) {
 #pragma unroll
@@ -117,11 +135,12 @@ __global__ void __launch_bounds__(kRowThreads)
     if (task.dst.data == nullptr) continue;
     T* const to = static_cast<T*>(task.dst.data) + row * task.dst.stride;
     src.each([&](int pack, const Packed<T, kPack>& x) {
-      float values[kPack];
+      float values[kPack], scale[kPack], shift[kPack];
+      load_numbers(task.scale + pack * kPack, scale);
+      load_numbers(task.shift + pack * kPack, shift);
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
-        const int c = pack * kPack + i;
-        values[i] = fmaf((x.get(i) - mean) * inverse, task.scale[c], task.shift[c]);
+        values[i] = fmaf((x.get(i) - mean) * inverse, scale[i], shift[i]);
       }
       Packed<T, kPack>::of(values).store(to + pack * kPack);
     });
@@ -130,15 +149,15 @@ __global__ void __launch_bounds__(kRowThreads)
 
 // The sums over the rows of a block, one for each channel that its threads hold: those of diff
 // times the normalised src, and those of diff.
-template <int kPack>
+template <int kPack, int kHeld>
 struct ColumnSums {
   float products[kHeld][kPack] = {}, sums[kHeld][kPack] = {};
 };
 
 // Leaves a block's share: rows of a warp are added by shuffles, then warps through shared memory.
-template <int kPack>
+template <int kPack, int kHeld>
 __device__ __forceinline__ void store_columns(const LayerNormBackward& task, const RowLanes& lanes,
-                                              int first_pack, ColumnSums<kPack>& columns) {
+                                              int first_pack, ColumnSums<kPack, kHeld>& columns) {
   __shared__ float shared[kWarps][32][2 * kPack];
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
   // Warps in which a lane's columns lie, and how far apart they are.
@@ -173,8 +192,8 @@ __device__ __forceinline__ void store_columns(const LayerNormBackward& task, con
 // With normal = (src - mean) * inverse and g = diff * scale:
 // diff_src = (g - mean of g - normal * mean of (g * normal)) * inverse.
 // blockIdx.y: which kHeld * lanes packs of the rows the block writes, where a row has more of them.
-template <typename T, int kPack>
-__global__ void __launch_bounds__(kRowThreads)
+template <typename T, int kPack, int kHeld>
+__global__ void __launch_bounds__(kRowThreads, kResidentBlocks)
     layer_norm_backward_kernel(const __grid_constant__ LayerNormBackward task,
                                const __grid_constant__ RowLanes lanes) {
   using Elements = Packed<T, kPack>;
@@ -182,7 +201,7 @@ __global__ void __launch_bounds__(kRowThreads)
   const int own_row = static_cast<int>(threadIdx.x) / lanes.lanes;
   const int first_pack = static_cast<int>(blockIdx.y) * kHeld * lanes.lanes;
   const auto channels = static_cast<float>(task.src.width);
-  ColumnSums<kPack> columns;
+  ColumnSums<kPack, kHeld> columns;
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * lanes.rows();
        first < task.src.rows; first += static_cast<std::int64_t>(gridDim.x) * lanes.rows()) {
     const std::int64_t row = first + own_row;
@@ -200,9 +219,11 @@ __global__ void __launch_bounds__(kRowThreads)
     const float mean = there ? task.mean[row] : 0.0F, inverse = there ? task.inverse[row] : 0.0F;
     float sums[2] = {};  // of g, and of g * normal
     const auto add = [&](int pack, const Elements& d, const Elements& x) {
+      float scale[kPack];
+      load_numbers(task.scale + pack * kPack, scale);
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
-        const float g = d.get(i) * task.scale[pack * kPack + i];
+        const float g = d.get(i) * scale[i];
         sums[0] += g;
         sums[1] = fmaf(g, (x.get(i) - mean) * inverse, sums[1]);
       }
@@ -225,47 +246,65 @@ __global__ void __launch_bounds__(kRowThreads)
       add(pack, Elements::load(diff_row + pack * kPack), Elements::load(src_row + pack * kPack));
     }
     add_row(lanes, sums);
+    sums[0] /= channels, sums[1] /= channels;
     T* const to = static_cast<T*>(task.diff_src.data) + row * task.diff_src.stride;
 #pragma unroll
     for (int u = 0; u < kHeld; ++u) {
       if (!there || place(u) >= lanes.packs) continue;
-      float values[kPack];
+      float values[kPack], scale[kPack];
+      load_numbers(task.scale + place(u) * kPack, scale);
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
-        const float g = diff[u].get(i) * task.scale[place(u) * kPack + i];
+        const float g = diff[u].get(i) * scale[i];
         const float normal = (src[u].get(i) - mean) * inverse;
-        values[i] = (g - fmaf(normal, sums[1], sums[0]) / channels) * inverse;
+        values[i] = (g - fmaf(normal, sums[1], sums[0])) * inverse;
       }
       Elements::of(values).store(to + place(u) * kPack);
     }
   }
   if (task.diff_scale != nullptr || task.diff_shift != nullptr) {
-    store_columns<kPack>(task, lanes, first_pack, columns);
+    store_columns(task, lanes, first_pack, columns);
   }
 }
 
 // Blocks that run at the same time.
-std::int64_t resident_blocks() { return 2 * std::int64_t{device_limits().multiprocessors}; }
+std::int64_t resident_blocks() {
+  return std::int64_t{kResidentBlocks} * device_limits().multiprocessors;
+}
 
-template <typename T, int kPack>
-void start(const LayerNorm& task, Stream stream) {
-  const RowLanes lanes = lanes_for(task.src.width / kPack);
+template <typename T, int kPack, int kHeld>
+void start(const LayerNorm& task, const RowLanes& lanes, Stream stream) {
   const std::int64_t wanted = ceil_div(task.src.rows, kRowThreads / lanes.lanes);
   const auto blocks = static_cast<unsigned>(std::min(wanted, 4 * resident_blocks()));
-  layer_norm_kernel<T, kPack><<<blocks, kRowThreads, 0, stream>>>(task, lanes);
+  layer_norm_kernel<T, kPack, kHeld><<<blocks, kRowThreads, 0, stream>>>(task, lanes);
   check_launch("layer_norm");
 }
 
-template <typename T, int kPack>
-void start(const LayerNormBackward& task, Stream stream) {
-  const RowLanes lanes = lanes_for(task.src.width / kPack);
+template <typename T, int kPack, int kHeld>
+void start(const LayerNormBackward& task, const RowLanes& lanes, Stream stream) {
   const std::int64_t wanted = ceil_div(task.src.rows, kRowThreads / lanes.lanes);
   const auto blocks = static_cast<unsigned>(std::min(wanted, resident_blocks()));
   const auto pieces = static_cast<unsigned>(ceil_div(lanes.packs, kHeld * lanes.lanes));
-  layer_norm_backward_kernel<T, kPack>
+  layer_norm_backward_kernel<T, kPack, kHeld>
       <<<dim3(blocks, pieces), kRowThreads, 0, stream>>>(task, lanes);
   check_launch("layer_norm_backward");
   add_norm_parts(task, static_cast<int>(blocks), stream);
+}
+
+// `numbers`: those of each channel, which are read in words of 16 bytes.
+template <typename Task>
+void launch(const Task& task, int pack, std::initializer_list<const float*> numbers,
+            Stream stream) {
+  const bool aligned = std::all_of(numbers.begin(), numbers.end(), [](const float* first) {
+    return reinterpret_cast<std::uintptr_t>(first) % 16 == 0;
+  });
+  with_element_type(task.dtype, [&](auto type) {
+    using T = decltype(type);
+    if (pack == 1 || !aligned) return start<T, 1, 4>(task, lanes_for(task.src.width), stream);
+    const RowLanes lanes = lanes_for(task.src.width / kFullPack<T>);
+    if (lanes.held == 3) return start<T, kFullPack<T>, 3>(task, lanes, stream);
+    start<T, kFullPack<T>, 4>(task, lanes, stream);
+  });
 }
 
 }  // namespace
@@ -286,25 +325,11 @@ void add_norm_parts(const LayerNormBackward& task, int parts, Stream stream) {
 }
 
 void launch_layer_norm(const LayerNorm& task, Stream stream) {
-  with_element_type(task.dtype, [&](auto type) {
-    using T = decltype(type);
-    if (pack_for(task.dtype, {task.src, task.dst}) == 1) {
-      start<T, 1>(task, stream);
-    } else {
-      start<T, kFullPack<T>>(task, stream);
-    }
-  });
+  launch(task, pack_for(task.dtype, {task.src, task.dst}), {task.scale, task.shift}, stream);
 }
 
 void launch_layer_norm_backward(const LayerNormBackward& task, Stream stream) {
-  with_element_type(task.dtype, [&](auto type) {
-    using T = decltype(type);
-    if (pack_for(task.dtype, {task.diff, task.src, task.diff_src}) == 1) {
-      start<T, 1>(task, stream);
-    } else {
-      start<T, kFullPack<T>>(task, stream);
-    }
-  });
+  launch(task, pack_for(task.dtype, {task.diff, task.src, task.diff_src}), {task.scale}, stream);
 }
 
 }  // namespace ridgeline::cuda
