@@ -68,6 +68,19 @@ NodeId bias_gradient_beside(const Graph& graph, NodeId node) {
   return bias == users.end() ? kNoNode : *bias;
 }
 
+bool drops_samples(const Node& node) {
+  const auto* dropout = std::get_if<DropoutAttributes>(&node.attributes);
+  return dropout != nullptr && dropout->per_sample;
+}
+
+bool is_layer_scale(const Graph& graph, const Node& node) {
+  return node.kind == OpKind::multiply && graph.value(node.inputs[1]).spec.shape.rank() == 1;
+}
+
+std::int64_t shuffle_groups(const Node& node) {
+  return std::get<ShuffleAttributes>(node.attributes).groups;
+}
+
 std::optional<ActivationAttributes> activation_of(const Node& node) {
   const auto* attributes = std::get_if<ActivationAttributes>(&node.attributes);
   return attributes == nullptr ? std::nullopt : std::optional(*attributes);
@@ -185,6 +198,59 @@ Match pool_act_backward_bias(const Graph& graph, NodeId first) {
   return append(nodes, bias_gradient_beside(graph, nodes[1]));
 }
 
+Match scale_chain(const Graph& graph, NodeId first) {
+  const Node& node = graph.node(first);
+  if (!is_layer_scale(graph, node) && !drops_samples(node)) return {};
+  Match nodes = {first};
+  NodeId user = sole_user(graph, node.outputs[0]);
+  if (user != kNoNode && !drops_samples(node) && drops_samples(graph.node(user))) {
+    nodes.push_back(user);
+    user = sole_user(graph, graph.node(user).outputs[0]);
+  }
+  if (user != kNoNode && graph.node(user).kind == OpKind::add &&
+      graph.node(user).inputs[0] != graph.node(user).inputs[1]) {
+    nodes.push_back(user);
+  }
+  if (nodes.size() == 1) return {};
+  return nodes;
+}
+
+Match sample_dropout(const Graph& graph, NodeId first) {
+  if (!drops_samples(graph.node(first))) return {};
+  return {first};
+}
+
+Match concat_shuffle(const Graph& graph, NodeId first) {
+  const Node& concat = graph.node(first);
+  if (concat.kind != OpKind::concat || concat.inputs.size() != 2 ||
+      graph.value(concat.inputs[0]).spec != graph.value(concat.inputs[1]).spec) {
+    return {};
+  }
+  const NodeId user = sole_user_of_kind(graph, first, OpKind::shuffle);
+  if (user == kNoNode || shuffle_groups(graph.node(user)) != 2) return {};
+  return {first, user};
+}
+
+Match shuffle_slices(const Graph& graph, NodeId first) {
+  const Node& shuffle = graph.node(first);
+  if (shuffle.kind != OpKind::shuffle) return {};
+  const Value& dst = graph.value(shuffle.outputs[0]);
+  const std::int64_t half = dst.spec.shape[1] / 2;
+  if (2 * shuffle_groups(shuffle) != dst.spec.shape[1] || dst.users.size() != 2 ||
+      graph.is_output(shuffle.outputs[0])) {
+    return {};
+  }
+  std::int64_t begins = 0;
+  for (const NodeId user : dst.users) {
+    const auto* slice = std::get_if<SliceAttributes>(&graph.node(user).attributes);
+    if (slice == nullptr || slice->channels != half) return {};
+    begins += slice->begin;
+  }
+  // One half begins at 0 and the other at `half`.
+  if (begins != half) return {};
+  return {first, dst.users[0], dst.users[1]};
+}
+
 Match run_of(const Graph& graph, NodeId first, OpKind kind, bool same_settings) {
   if (graph.node(first).kind != kind) return {};
   const std::string settings = text_of(kind, graph.node(first).attributes);
@@ -212,6 +278,35 @@ Chain chain_of(const Problem& problem) {
     }
   }
   return chain;
+}
+
+ScaleOperands scale_operands(const Problem& problem) {
+  ScaleOperands operands;
+  operands.src = problem.input_index(problem.node().inputs[0]);
+  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
+    const Node& node = problem.node(i);
+    if (node.kind == OpKind::multiply) {
+      operands.factor = problem.input_index(node.inputs[1]);
+    } else if (node.kind == OpKind::dropout) {
+      operands.dropout = std::get<DropoutAttributes>(node.attributes);
+    } else {
+      const bool second = node.inputs[0] == problem.node(i - 1).outputs[0];
+      operands.other = problem.input_index(node.inputs[second ? 1 : 0]);
+    }
+  }
+  return operands;
+}
+
+Halves halves_of(const Problem& problem) {
+  const Node& first = problem.node();
+  if (first.kind == OpKind::concat) {
+    return {problem.input_index(first.inputs[0]), problem.input_index(first.inputs[1])};
+  }
+  Halves halves = {problem.output_index(problem.node(1).outputs[0]),
+                   problem.output_index(problem.node(2).outputs[0])};
+  const bool turned = std::get<SliceAttributes>(problem.node(1).attributes).begin > 0;
+  if (turned) std::swap(halves.first, halves.second);
+  return halves;
 }
 
 NormApplyOperands norm_apply_operands(const Problem& problem) {

@@ -43,6 +43,16 @@ Match add_act_backward_bias(const Graph& graph, NodeId first);
 Match pool_act_backward(const Graph& graph, NodeId first);
 Match pool_act_backward_bias(const Graph& graph, NodeId first);
 
+// The end of a ConvNeXt or MBConv block: at least two of a layer scale, a dropout of samples and an
+// add, in this order, each of which alone uses the result of the one before.
+Match scale_chain(const Graph& graph, NodeId first);
+Match sample_dropout(const Graph& graph, NodeId first);
+
+// The concatenation of two equal halves and the shuffle with two groups behind it; and the gradient
+// of that: a shuffle back and a slice for each half.
+Match concat_shuffle(const Graph& graph, NodeId first);
+Match shuffle_slices(const Graph& graph, NodeId first);
+
 // The node and those of its kind that follow it without a gap; `same_settings`: as long as their
 // attributes are the same.
 Match run_of(const Graph& graph, NodeId first, OpKind kind, bool same_settings);
@@ -68,6 +78,20 @@ struct Chain {
   }
 };
 [[nodiscard]] Chain chain_of(const Problem& problem);
+
+// What a scale_chain, or a part of it, is made of: inputs and attributes.
+struct ScaleOperands {
+  std::size_t src = 0;
+  std::optional<std::size_t> factor, other;
+  std::optional<DropoutAttributes> dropout;
+};
+[[nodiscard]] ScaleOperands scale_operands(const Problem& problem);
+
+// The halves of a concat_shuffle among its inputs, and of shuffle_slices among its outputs.
+struct Halves {
+  std::size_t first = 0, second = 0;
+};
+[[nodiscard]] Halves halves_of(const Problem& problem);
 
 // Where the operands of bn_apply, with what follows it in a pattern, stand among a kernel's inputs.
 struct NormApplyOperands {

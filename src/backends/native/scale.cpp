@@ -4,6 +4,7 @@
 #include "backends/native/row_space.h"
 #include "backends/native/rows.h"
 #include "base/simd_targets.h"
+#include "plan/patterns.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/scale.cpp"
@@ -116,17 +117,10 @@ class Product final : public Kernel {
   }
 };
 
-// What a pattern of multiply, dropout of samples and add is made of.
-struct ScaleOperands {
-  std::size_t src = 0;
-  std::optional<std::size_t> factor, other;  // inputs
-  std::optional<DropoutAttributes> dropout;
-};
-
 // dst = src [* factor] [* the sample's dropout factor] [+ other].
 class Scale final : public Kernel {
  public:
-  Scale(const ScaleOperands& operands, const Problem& problem) : operands_(operands) {
+  Scale(const patterns::ScaleOperands& operands, const Problem& problem) : operands_(operands) {
     const Shape& src = problem.input(operands.src).shape;
     const bool of_samples = operands.dropout || problem.input(*operands.factor).shape.rank() == 4;
     factors_ = of_samples ? src[0] : 1;
@@ -192,61 +186,12 @@ class Scale final : public Kernel {
     return {reinterpret_cast<std::byte*>(made), width};
   }
 
-  ScaleOperands operands_;
+  patterns::ScaleOperands operands_;
   std::int64_t factors_ = 1;
 };
 
-bool drops_samples(const Node& node) {
-  const auto* dropout = std::get_if<DropoutAttributes>(&node.attributes);
-  return dropout != nullptr && dropout->per_sample;
-}
-
-bool is_layer_scale(const Graph& graph, const Node& node) {
-  return node.kind == OpKind::multiply && graph.value(node.inputs[1]).spec.shape.rank() == 1;
-}
-
-// The node, and those that alone use its result: dropout of samples, then add.
-std::vector<NodeId> chain_from(const Graph& graph, NodeId first) {
-  std::vector<NodeId> nodes = {first};
-  NodeId user = sole_user(graph, graph.node(first).outputs[0]);
-  if (user != kNoNode && !drops_samples(graph.node(first)) && drops_samples(graph.node(user))) {
-    nodes.push_back(user);
-    user = sole_user(graph, graph.node(user).outputs[0]);
-  }
-  if (user != kNoNode && graph.node(user).kind == OpKind::add &&
-      graph.node(user).inputs[0] != graph.node(user).inputs[1]) {
-    nodes.push_back(user);
-  }
-  return nodes;
-}
-
-std::vector<NodeId> match_scale_chain(const Graph& graph, NodeId first) {
-  const Node& node = graph.node(first);
-  if (!is_layer_scale(graph, node) && !drops_samples(node)) return {};
-  const std::vector<NodeId> nodes = chain_from(graph, first);
-  if (nodes.size() == 1) return {};
-  return nodes;
-}
-
-std::vector<NodeId> match_sample_dropout(const Graph& graph, NodeId first) {
-  if (!drops_samples(graph.node(first))) return {};
-  return {first};
-}
-
 std::unique_ptr<Kernel> make_scale(const Problem& problem, std::span<const Layout> layouts) {
-  ScaleOperands operands;
-  operands.src = problem.input_index(problem.node().inputs[0]);
-  for (std::size_t i = 0; i < problem.nodes.size(); ++i) {
-    const Node& node = problem.node(i);
-    if (node.kind == OpKind::multiply) {
-      operands.factor = problem.input_index(node.inputs[1]);
-    } else if (node.kind == OpKind::dropout) {
-      operands.dropout = std::get<DropoutAttributes>(node.attributes);
-    } else {
-      const bool second = node.inputs[0] == problem.node(i - 1).outputs[0];
-      operands.other = problem.input_index(node.inputs[second ? 1 : 0]);
-    }
-  }
+  const patterns::ScaleOperands operands = patterns::scale_operands(problem);
   std::unique_ptr<Kernel> kernel;
   const bool product =
       operands.factor && problem.input(*operands.factor).shape == problem.output(0).shape;
@@ -268,9 +213,9 @@ std::string check_scale(const Problem& problem) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"scale_chain", match_scale_chain, check_scale, make_scale},
+    {"scale_chain", patterns::scale_chain, check_scale, make_scale},
     {"multiply", match_one<OpKind::multiply>, check_scale, make_scale},
-    {"sample_dropout", match_sample_dropout, check_scale, make_scale},
+    {"sample_dropout", patterns::sample_dropout, check_scale, make_scale},
 };
 
 }  // namespace

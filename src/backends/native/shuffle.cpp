@@ -3,6 +3,7 @@
 #include "backends/native/row_space.h"
 #include "backends/native/rows.h"
 #include "base/simd_targets.h"
+#include "plan/patterns.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/native/shuffle.cpp"
@@ -150,11 +151,11 @@ class Shuffle final : public Kernel {
 // concat of two equal halves and the shuffle with two groups behind it.
 class ConcatShuffle final : public Kernel {
  public:
-  ConcatShuffle(std::size_t first, std::size_t second) : first_(first), second_(second) {}
+  explicit ConcatShuffle(const patterns::Halves& halves) : halves_(halves) {}
 
   void run(const KernelArgs& args) const override {
-    const Tensor& first = args.inputs[first_];
-    const HalvesTask task{operand_of(first), operand_of(args.inputs[second_]),
+    const Tensor& first = args.inputs[halves_.first];
+    const HalvesTask task{operand_of(first), operand_of(args.inputs[halves_.second]),
                           operand_of(args.outputs[0]), first.shape()[1], size_of(first.spec.dtype)};
     parallel_for(rows_of(first).rows, grain_for(2 * task.half),
                  [&](std::int64_t begin, std::int64_t end) {
@@ -163,17 +164,17 @@ class ConcatShuffle final : public Kernel {
   }
 
  private:
-  std::size_t first_, second_;
+  patterns::Halves halves_;
 };
 
 // Its gradient: the shuffle back, and a slice for each half.
 class ShuffleSlices final : public Kernel {
  public:
-  ShuffleSlices(std::size_t first, std::size_t second) : first_(first), second_(second) {}
+  explicit ShuffleSlices(const patterns::Halves& halves) : halves_(halves) {}
 
   void run(const KernelArgs& args) const override {
-    const Tensor& first = args.outputs[first_];
-    const HalvesTask task{operand_of(first), operand_of(args.outputs[second_]),
+    const Tensor& first = args.outputs[halves_.first];
+    const HalvesTask task{operand_of(first), operand_of(args.outputs[halves_.second]),
                           operand_of(args.inputs[0]), first.shape()[1], size_of(first.spec.dtype)};
     parallel_for(rows_of(first).rows, grain_for(2 * task.half),
                  [&](std::int64_t begin, std::int64_t end) {
@@ -182,45 +183,11 @@ class ShuffleSlices final : public Kernel {
   }
 
  private:
-  std::size_t first_, second_;
+  patterns::Halves halves_;
 };
 
 std::int64_t groups_of(const Node& node) {
   return std::get<ShuffleAttributes>(node.attributes).groups;
-}
-
-std::vector<NodeId> match_concat_shuffle(const Graph& graph, NodeId first) {
-  const Node& concat = graph.node(first);
-  if (concat.kind != OpKind::concat || concat.inputs.size() != 2 ||
-      graph.value(concat.inputs[0]).spec != graph.value(concat.inputs[1]).spec) {
-    return {};
-  }
-  const NodeId user = sole_user(graph, concat.outputs[0]);
-  if (user == kNoNode || graph.node(user).kind != OpKind::shuffle ||
-      groups_of(graph.node(user)) != 2) {
-    return {};
-  }
-  return {first, user};
-}
-
-std::vector<NodeId> match_shuffle_slices(const Graph& graph, NodeId first) {
-  const Node& shuffle = graph.node(first);
-  if (shuffle.kind != OpKind::shuffle) return {};
-  const Value& dst = graph.value(shuffle.outputs[0]);
-  const std::int64_t half = dst.spec.shape[1] / 2;
-  if (2 * groups_of(shuffle) != dst.spec.shape[1] || dst.users.size() != 2 ||
-      graph.is_output(shuffle.outputs[0])) {
-    return {};
-  }
-  std::int64_t begins = 0;
-  for (const NodeId user : dst.users) {
-    const auto* slice = std::get_if<SliceAttributes>(&graph.node(user).attributes);
-    if (slice == nullptr || slice->channels != half) return {};
-    begins += slice->begin;
-  }
-  // One half begins at 0 and the other at `half`.
-  if (begins != half) return {};
-  return {first, dst.users[0], dst.users[1]};
 }
 
 std::unique_ptr<Kernel> finished(std::unique_ptr<Kernel> kernel, const Problem& problem) {
@@ -234,22 +201,16 @@ std::unique_ptr<Kernel> make_shuffle(const Problem& problem, std::span<const Lay
 }
 
 std::unique_ptr<Kernel> make_concat_shuffle(const Problem& problem, std::span<const Layout>) {
-  const std::vector<ValueId>& parts = problem.node().inputs;
-  return finished(
-      std::make_unique<ConcatShuffle>(problem.input_index(parts[0]), problem.input_index(parts[1])),
-      problem);
+  return finished(std::make_unique<ConcatShuffle>(patterns::halves_of(problem)), problem);
 }
 
 std::unique_ptr<Kernel> make_shuffle_slices(const Problem& problem, std::span<const Layout>) {
-  std::size_t first = problem.output_index(problem.node(1).outputs[0]);
-  std::size_t second = problem.output_index(problem.node(2).outputs[0]);
-  if (std::get<SliceAttributes>(problem.node(1).attributes).begin > 0) std::swap(first, second);
-  return finished(std::make_unique<ShuffleSlices>(first, second), problem);
+  return finished(std::make_unique<ShuffleSlices>(patterns::halves_of(problem)), problem);
 }
 
 constexpr KernelRow kRows[] = {
-    {"concat_shuffle", match_concat_shuffle, refuse_other_than_floats, make_concat_shuffle},
-    {"shuffle_slices", match_shuffle_slices, refuse_other_than_floats, make_shuffle_slices},
+    {"concat_shuffle", patterns::concat_shuffle, refuse_other_than_floats, make_concat_shuffle},
+    {"shuffle_slices", patterns::shuffle_slices, refuse_other_than_floats, make_shuffle_slices},
     {"shuffle", match_one<OpKind::shuffle>, refuse_other_than_floats, make_shuffle},
 };
 

@@ -125,7 +125,7 @@ struct DropoutSamples {
   int parts;
 };
 
-template <typename T, int kPack>
+template <typename T, int kPack, bool kOther>
 __global__ void __launch_bounds__(kRowThreads)
     dropout_samples_kernel(const __grid_constant__ Dropout task,
                            const __grid_constant__ DropoutSamples samples) {
@@ -140,17 +140,28 @@ __global__ void __launch_bounds__(kRowThreads)
   const std::int64_t sample = rest / block.groups;
   if (lane >= block.lanes || channel >= task.src.width) return;
   const unsigned bits = mask.stay(static_cast<std::uint64_t>(sample / 4));
-  const float factor = mask.factor((bits >> (sample % 4) & 1U) != 0);
+  float factors[kPack];
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    factors[i] = mask.factor((bits >> (sample % 4) & 1U) != 0);
+    if (task.factor != nullptr) factors[i] *= task.factor[channel + i];
+  }
   const T* src = static_cast<const T*>(task.src.data) + channel;
+  const T* other = static_cast<const T*>(task.other.data) + channel;
   T* dst = static_cast<T*>(task.dst.data) + channel;
 #pragma unroll 4
   for (std::int64_t pixel = part * block.lanes + lane; pixel < task.pixels;
        pixel += samples.parts * block.lanes) {
     const std::int64_t row = sample * task.pixels + pixel;
     const auto pack = Packed<T, kPack>::load(src + row * task.src.stride);
+    Packed<T, kPack> added;
+    if constexpr (kOther) added = Packed<T, kPack>::load(other + row * task.other.stride);
     float values[kPack];
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) values[i] = pack.get(i) * factor;
+    for (int i = 0; i < kPack; ++i) {
+      values[i] = pack.get(i) * factors[i];
+      if constexpr (kOther) values[i] += added.get(i);
+    }
     Packed<T, kPack>::of(values).store(dst + row * task.dst.stride);
   }
 }
@@ -163,12 +174,16 @@ void start_samples(const Dropout& task, Stream stream) {
   samples.parts = static_cast<int>(std::clamp<std::int64_t>(
       wanted / (images * samples.block.groups), 1, ceil_div(task.pixels, samples.block.lanes)));
   const auto blocks = static_cast<unsigned>(images * samples.block.groups * samples.parts);
-  dropout_samples_kernel<T, kPack><<<blocks, kRowThreads, 0, stream>>>(task, samples);
+  if (task.other.data != nullptr) {
+    dropout_samples_kernel<T, kPack, true><<<blocks, kRowThreads, 0, stream>>>(task, samples);
+  } else {
+    dropout_samples_kernel<T, kPack, false><<<blocks, kRowThreads, 0, stream>>>(task, samples);
+  }
 }
 
 template <typename T>
 void start_samples(const Dropout& task, Stream stream) {
-  if (pack_for(task.dtype, {task.src, task.dst}) == 1) {
+  if (pack_for(task.dtype, {task.src, task.dst, task.other}) == 1) {
     start_samples<T, 1>(task, stream);
   } else {
     start_samples<T, kFullPack<T>>(task, stream);

@@ -1,5 +1,5 @@
-// Forward work in which every element is alone: bias, activation, add, add + activation, dropout
-// and casts.
+// Forward work in which every element is alone: bias, activation, add, add + activation, dropout,
+// the ends of blocks, and casts.
 
 #include "backends/cuda/conv/image_rows.h"
 #include "backends/cuda/elementwise/cast.h"
@@ -47,26 +47,58 @@ class Bias final : public Kernel {
   }
 };
 
+Dropout dropout_of(const DropoutAttributes& attributes, const Tensor& src, const KernelArgs& args) {
+  const Shape& shape = src.shape();
+  Dropout task;
+  task.dtype = src.spec.dtype;
+  task.src = rows_of(src);
+  task.dst = rows_of(args.outputs[0]);
+  task.pixels = shape.rank() == 4 ? shape[2] * shape[3] : 1;
+  task.probability = static_cast<float>(attributes.probability);
+  task.layer = attributes.layer;
+  task.per_sample = attributes.per_sample;
+  task.state = args.state;
+  return task;
+}
+
 class DropoutKernel final : public Kernel {
  public:
   explicit DropoutKernel(const DropoutAttributes& attributes) : attributes_(attributes) {}
 
   void run(const KernelArgs& args) const override {
-    const Shape& shape = args.inputs[0].shape();
-    Dropout task;
-    task.dtype = args.inputs[0].spec.dtype;
-    task.src = rows_of(args.inputs[0]);
-    task.dst = rows_of(args.outputs[0]);
-    task.pixels = shape.rank() == 4 ? shape[2] * shape[3] : 1;
-    task.probability = static_cast<float>(attributes_.probability);
-    task.layer = attributes_.layer;
-    task.per_sample = attributes_.per_sample;
-    task.state = args.state;
-    launch_dropout(task, stream_of(args));
+    launch_dropout(dropout_of(attributes_, args.inputs[0], args), stream_of(args));
   }
 
  private:
   DropoutAttributes attributes_;
+};
+
+// The end of a block: [layer scale +] [dropout of samples +] add.
+class ScaleChain final : public Kernel {
+ public:
+  explicit ScaleChain(const patterns::ScaleOperands& operands) : operands_(operands) {}
+
+  void run(const KernelArgs& args) const override {
+    const Tensor& src = args.inputs[operands_.src];
+    const float* factor = floats_at(args.inputs, operands_.factor);
+    if (operands_.dropout) {
+      Dropout task = dropout_of(*operands_.dropout, src, args);
+      task.other = rows_at(args.inputs, operands_.other);
+      task.factor = factor;
+      launch_dropout(task, stream_of(args));
+      return;
+    }
+    NormApply task;
+    task.dtype = src.spec.dtype;
+    task.src = rows_of(src);
+    task.other = rows_at(args.inputs, operands_.other);
+    task.dst = rows_of(args.outputs[0]);
+    task.scale = factor;
+    launch_norm_apply(task, stream_of(args));
+  }
+
+ private:
+  patterns::ScaleOperands operands_;
 };
 
 std::unique_ptr<Kernel> finished(std::unique_ptr<Kernel> kernel, const Problem& problem) {
@@ -93,7 +125,12 @@ std::unique_ptr<Kernel> make_dropout(const Problem& problem, std::span<const Lay
   return finished(std::make_unique<DropoutKernel>(attributes), problem);
 }
 
+std::unique_ptr<Kernel> make_scale_chain(const Problem& problem, std::span<const Layout>) {
+  return finished(std::make_unique<ScaleChain>(patterns::scale_operands(problem)), problem);
+}
+
 constexpr KernelRow kRows[] = {
+    {"scale_chain", patterns::scale_chain, check_channels, make_scale_chain},
     {"cast_all", match_parameter_casts, check_parameter_casts, make_parameter_casts},
     {"add_act", patterns::add_act, check_elements, make_elementwise},
     {"bias", match_one<OpKind::bias>, check_channels, make_bias},

@@ -1,9 +1,12 @@
-// Ops that put pixels and channels elsewhere: shuffle, pad, resize; and resize's gradient.
+// Ops that put pixels and channels elsewhere: shuffle, alone and with the halves it joins or parts,
+// pad, resize; and resize's gradient.
 
 #include "backends/cuda/conv/image_rows.h"
+#include "backends/cuda/elementwise/halves_kernels.h"
 #include "backends/cuda/elementwise/move_kernels.h"
 #include "backends/cuda/pool/window_sums_kernels.h"
 #include "backends/cuda/rows.h"
+#include "plan/patterns.h"
 
 namespace ridgeline::cuda {
 namespace {
@@ -23,6 +26,31 @@ class ShuffleKernel final : public Kernel {
 
  private:
   std::int64_t groups_;
+};
+
+// concat of two equal halves and the shuffle with two groups behind it, and the gradient of that.
+class HalvesKernel final : public Kernel {
+ public:
+  HalvesKernel(const patterns::Halves& halves, bool joins) : halves_(halves), joins_(joins) {}
+
+  void run(const KernelArgs& args) const override {
+    const std::span<const Tensor> apart = joins_ ? args.inputs : args.outputs;
+    const Tensor& both = joins_ ? args.outputs[0] : args.inputs[0];
+    HalvesTask task;
+    task.element_bytes = static_cast<int>(size_of(both.spec.dtype));
+    task.first = rows_of(apart[halves_.first]);
+    task.second = rows_of(apart[halves_.second]);
+    task.both = rows_of(both);
+    if (joins_) {
+      launch_interleave(task, stream_of(args));
+    } else {
+      launch_separate(task, stream_of(args));
+    }
+  }
+
+ private:
+  patterns::Halves halves_;
+  bool joins_;
 };
 
 // What does not change from run to run.
@@ -77,6 +105,11 @@ std::unique_ptr<Kernel> make_shuffle(const Problem& problem, std::span<const Lay
   return finished(std::make_unique<ShuffleKernel>(attributes.groups), problem);
 }
 
+std::unique_ptr<Kernel> make_halves(const Problem& problem, std::span<const Layout>) {
+  const bool joins = problem.node().kind == OpKind::concat;
+  return finished(std::make_unique<HalvesKernel>(patterns::halves_of(problem), joins), problem);
+}
+
 std::unique_ptr<Kernel> make_pad(const Problem& problem, std::span<const Layout>) {
   const auto& attributes = std::get<PadAttributes>(problem.node().attributes);
   MovePixels task = move_of(problem.input(0), problem.output(0).shape);
@@ -108,6 +141,8 @@ std::string check_move(const Problem& problem) {
 }
 
 constexpr KernelRow kRows[] = {
+    {"concat_shuffle", patterns::concat_shuffle, check_move, make_halves},
+    {"shuffle_slices", patterns::shuffle_slices, check_move, make_halves},
     {"shuffle", match_one<OpKind::shuffle>, check_move, make_shuffle},
     {"pad", match_one<OpKind::pad>, check_move, make_pad},
     {"resize", match_one<OpKind::resize>, check_move, make_resize},
