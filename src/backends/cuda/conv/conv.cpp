@@ -4,6 +4,7 @@
 
 #include "backends/cuda/common.h"
 #include "backends/cuda/conv/conv_plan.h"
+#include "backends/cuda/conv/stem.h"
 #include "backends/cuda/hopper/hopper_plan.h"
 #include "backends/cuda/norm/statistics_operands.h"
 #include "backends/cuda/rows.h"
@@ -46,7 +47,7 @@ std::size_t place_of(const Problem& problem, std::size_t input) {
 }
 
 // Forward or backward data: on Hopper's own instructions where they can, for tensors that fit, else
-// as conv_plan.h has it.
+// as stem.h and conv_plan.h have it.
 class Images {
  public:
   Images(hopper::Role role, const Problem& problem, const conv::Geometry& geometry, DType dtype)
@@ -55,8 +56,12 @@ class Images {
                 ? conv::plan_forward(geometry, dtype, problem.graph->allows_tf32(), device_limits())
                 : conv::plan_backward_data(geometry, dtype, problem.graph->allows_tf32(),
                                            device_limits())) {
-    if (!hopper::refuse(role, geometry, dtype, device_limits()).empty()) return;
-    hopper_ = hopper::make_plan(role, geometry, dtype, device_limits());
+    if (hopper::refuse(role, geometry, dtype, device_limits()).empty()) {
+      hopper_ = hopper::make_plan(role, geometry, dtype, device_limits());
+    } else if (role == hopper::Role::forward) {
+      const auto stem = conv::stem_for(geometry, dtype, device_limits());
+      if (stem) stem_.emplace(*stem, dtype, device_limits());
+    }
   }
 
   // Few pixels and a long depth leave most of the device idle, unless the depth is cut as well, as
@@ -68,9 +73,11 @@ class Images {
   [[nodiscard]] const std::optional<hopper::Plan>& hopper() const { return hopper_; }
 
   void describe(Kernel& kernel) const {
-    kernel.workspace_bytes = plan_.workspace_bytes;
-    kernel.implementation = hopper_ ? hopper_->text() : plan_.text();
-    kernel.flop_factor = hopper_ ? 1 : plan_.joined;
+    kernel.workspace_bytes = stem_ ? stem_->workspace_bytes() : plan_.workspace_bytes;
+    kernel.implementation = hopper_ ? hopper_->text()
+                            : stem_ ? stem_->stem.text(stem_->plan.text())
+                                    : plan_.text();
+    kernel.flop_factor = hopper_ ? 1 : stem_ ? stem_->stem.flop_factor() : plan_.joined;
   }
 
   [[nodiscard]] bool fit(const Rows& src, const void* weights, const Rows& dst,
@@ -88,6 +95,8 @@ class Images {
       } else {
         hopper::run_data(*hopper_, src, weights, dst, stream_of(args));
       }
+    } else if (stem_) {
+      stem_->run(src, weights, dst, epilogue, args.workspace, stream_of(args));
     } else {
       conv::run_gather(plan_, src, weights, dst, epilogue, args.workspace, stream_of(args));
     }
@@ -96,6 +105,7 @@ class Images {
  private:
   conv::GatherPlan plan_;
   std::optional<hopper::Plan> hopper_;
+  std::optional<conv::StemForward> stem_;
 };
 
 conv::Geometry forward_geometry(const Problem& problem) {
@@ -244,8 +254,15 @@ class BackwardWeights final : public Kernel {
     workspace_bytes = plan_.workspace_bytes;
     implementation = plan_.text();
     flop_factor = plan_.joined;
-    if (!hopper::refuse(hopper::Role::weights, geometry, src.dtype, device_limits()).empty())
+    if (!hopper::refuse(hopper::Role::weights, geometry, src.dtype, device_limits()).empty()) {
+      const auto stem = conv::stem_for(geometry, src.dtype, device_limits());
+      if (!stem) return;
+      stem_.emplace(*stem, src.dtype, device_limits());
+      workspace_bytes = stem_->workspace_bytes();
+      implementation = stem->text(stem_->plan.text());
+      flop_factor = stem->flop_factor();
       return;
+    }
     hopper_ = hopper::make_plan(hopper::Role::weights, geometry, src.dtype, device_limits());
     workspace_bytes = std::max(workspace_bytes, hopper_->workspace_bytes);
     implementation = hopper_->text();
@@ -258,6 +275,8 @@ class BackwardWeights final : public Kernel {
     void* diff_weights = args.outputs[0].data;
     if (hopper_ && hopper::fits(src, plan_.dtype) && hopper::fits(diff_dst, plan_.dtype)) {
       hopper::run_weights(*hopper_, src, diff_dst, diff_weights, args.workspace, stream_of(args));
+    } else if (stem_) {
+      stem_->run(src, diff_dst, diff_weights, args.workspace, stream_of(args));
     } else {
       conv::run_weights(plan_, src, diff_dst, diff_weights, args.workspace, stream_of(args));
     }
@@ -267,6 +286,7 @@ class BackwardWeights final : public Kernel {
   std::size_t src_, diff_dst_;
   conv::WeightsPlan plan_;
   std::optional<hopper::Plan> hopper_;
+  std::optional<conv::StemBackwardWeights> stem_;
 };
 
 // Images and convolutions' weights lie nhwc, everything else plain. Weights and their gradients

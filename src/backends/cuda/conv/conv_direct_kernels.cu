@@ -50,6 +50,7 @@ __global__ void __launch_bounds__(kThreads) direct_forward(const __grid_constant
         if (!inside(w, p.src_w)) continue;
         const T* a = src + ((image * p.src_h + h) * p.src_w + w) * p.src_stride + first_channel;
         const T* b = weights + ((o * p.kernel_h + r) * p.kernel_w + s) * p.group_src;
+#pragma unroll 8
         for (std::int64_t c = 0; c < p.group_src; ++c) {
           sum = fmaf(to_float(a[c]), to_float(b[c]), sum);
         }
@@ -91,6 +92,7 @@ __global__ void __launch_bounds__(kThreads) direct_backward_data(const __grid_co
             diff_dst + ((image * p.dst_h + oh) * p.dst_w + ow) * p.src_stride + first_output;
         const T* b = weights + first_output * output_pitch + (r * p.kernel_w + s) * p.group_src +
                      (c - group * p.group_src);
+#pragma unroll 8
         for (std::int64_t o = 0; o < p.group_dst; ++o) {
           sum = fmaf(to_float(a[o]), to_float(b[o * output_pitch]), sum);
         }
