@@ -1,3 +1,5 @@
+#include "backends/cuda/activation.cuh"
+#include "backends/cuda/elementwise/elementwise.cuh"
 #include "backends/cuda/pool/pool_windows.cuh"
 #include "backends/cuda/sums/sum_parts.h"
 
@@ -6,8 +8,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// On a multiprocessor; all blocks of a grid run at once. Four windows take many registers.
-constexpr int resident_blocks(int size) { return size == 3 ? 2 : 3; }
+// On a multiprocessor; all blocks of a grid run at once.
+constexpr int kResidentBlocks = 3;
 
 struct BackwardWork {
   PoolTask task;
@@ -20,27 +22,32 @@ struct BackwardWork {
 // Where a thread's gradients go: through the activation, to diff_src and into the bias's sum.
 template <typename T, int pack>
 struct Results {
+  using Elements = Packed<T, pack>;
   const PoolTask& task;
   int channel;
   float sums[pack] = {};
 
-  __device__ __forceinline__ void put(std::int64_t pixel, float (&diff)[pack]) {
+  // What the activation kept of a pixel.
+  [[nodiscard]] __device__ __forceinline__ Elements kept_of(std::int64_t pixel) const {
+    Elements kept = {};
     if (task.activation != kNoActivation) {
-      const auto kept =
-          load<T, pack>(static_cast<const T*>(task.kept.data) + pixel * task.kept.stride + channel);
-#pragma unroll
-      for (int i = 0; i < pack; ++i) {
-        diff[i] = activate_backward(task.activation, task.slope, diff[i], kept.get(i));
-      }
+      kept = Elements::load(static_cast<const T*>(task.kept.data) + pixel * task.kept.stride +
+                            channel);
     }
-    Pack<T, pack> result;
+    return kept;
+  }
+  __device__ __forceinline__ void put(std::int64_t pixel, const Elements& kept,
+                                      float (&diff)[pack]) {
+    if (task.activation != kNoActivation) {
+      float values[pack];
 #pragma unroll
-    for (int i = 0; i < pack; ++i) {
-      result.set(i, diff[i]);
-      sums[i] += diff[i];
+      for (int i = 0; i < pack; ++i) values[i] = kept.get(i);
+      activate_all_backward<T>(task.activation, task.slope, diff, values);
     }
-    store<T, pack>(static_cast<T*>(task.diff_src.data) + pixel * task.diff_src.stride + channel,
-                   result);
+#pragma unroll
+    for (int i = 0; i < pack; ++i) sums[i] += diff[i];
+    Elements::of(diff).store(static_cast<T*>(task.diff_src.data) + pixel * task.diff_src.stride +
+                             channel);
   }
 };
 
@@ -134,8 +141,48 @@ __device__ __forceinline__ void gather_pixel(const BackwardWork& work, std::int6
       window.give(row_tap * task.columns.kernel + column_tap, diff);
     }
   }
-  results.put((sample * task.rows.size + row) * task.columns.size + column, diff);
+  const std::int64_t pixel = (sample * task.rows.size + row) * task.columns.size + column;
+  results.put(pixel, results.kept_of(pixel), diff);
 }
+
+// A window as it was read: unpacked, four of them would take all registers. Positions are bytes.
+template <typename T, int pack, bool is_max>
+struct PackedWindow {
+  Packed<T, pack> diff;
+  std::uint32_t places[pack / 4];
+  float factor;  // of an average
+  bool there;
+
+  __device__ __forceinline__ void read(const PoolTask& task, std::int64_t sample, int row,
+                                       int column, int channel) {
+    there = row >= 0 && row < task.rows.windows && column >= 0 && column < task.columns.windows;
+    if (!there) return;
+    const std::int64_t pixel = (sample * task.rows.windows + row) * task.columns.windows + column;
+    diff = Packed<T, pack>::load(static_cast<const T*>(task.diff_dst.data) +
+                                 pixel * task.diff_dst.stride + channel);
+    if constexpr (is_max) {
+      const auto* from = static_cast<const std::uint8_t*>(task.positions.data) +
+                         pixel * task.positions.stride + channel;
+#pragma unroll
+      for (int i = 0; i < pack / 4; ++i) {
+        places[i] = reinterpret_cast<const std::uint32_t*>(from)[i];
+      }
+    } else {
+      factor = average_factor(task, row, column);
+    }
+  }
+  __device__ __forceinline__ void give(int tap, float (&to)[pack]) const {
+    if (!there) return;
+#pragma unroll
+    for (int i = 0; i < pack; ++i) {
+      if constexpr (is_max) {
+        if ((places[i / 4] >> 8 * (i % 4) & 0xFFU) == tap) to[i] += diff.get(i);
+      } else {
+        to[i] = fmaf(diff.get(i), factor, to[i]);
+      }
+    }
+  }
+};
 
 // Stride 2, windows of `size` by `size`: the four pixels that begin at one window's corner are
 // covered by that window and, where size is 3, by its neighbours above and to the left. Each window
@@ -145,35 +192,44 @@ __device__ __forceinline__ void gather_cell(const BackwardWork& work, std::int64
                                             int column, Results<T, pack>& results) {
   constexpr int kNear = size == 3 ? 2 : 1;
   const PoolTask& task = work.task;
-  Window<T, pack, is_max> windows[kNear][kNear];
-  bool there[kNear][kNear];
+  const int top = 2 * row - task.rows.pad_before, left = 2 * column - task.columns.pad_before;
+  const auto inside = [&](int place) {
+    const int h = top + place / 2, w = left + place % 2;
+    return h >= 0 && h < task.rows.size && w >= 0 && w < task.columns.size;
+  };
+  const auto pixel_at = [&](int place) {
+    return (sample * task.rows.size + top + place / 2) * task.columns.size + left + place % 2;
+  };
+  // All loads before the first use.
+  PackedWindow<T, pack, is_max> windows[kNear][kNear];
+  Packed<T, pack> kept[4];
 #pragma unroll
   for (int i = 0; i < kNear; ++i) {
 #pragma unroll
     for (int j = 0; j < kNear; ++j) {
-      const int r = row - i, c = column - j;
-      there[i][j] = r >= 0 && r < task.rows.windows && c >= 0 && c < task.columns.windows;
-      if (there[i][j]) windows[i][j].read(task, sample, r, c, results.channel);
+      windows[i][j].read(task, sample, row - i, column - j, results.channel);
     }
   }
 #pragma unroll
   for (int place = 0; place < 4; ++place) {
+    if (inside(place)) kept[place] = results.kept_of(pixel_at(place));
+  }
+#pragma unroll
+  for (int place = 0; place < 4; ++place) {
+    if (!inside(place)) continue;
     const int down = place / 2, right = place % 2;
-    const int h = 2 * row - task.rows.pad_before + down;
-    const int w = 2 * column - task.columns.pad_before + right;
-    if (h < 0 || h >= task.rows.size || w < 0 || w >= task.columns.size) continue;
     float diff[pack] = {};
 #pragma unroll
     for (int i = 0; i < kNear; ++i) {
 #pragma unroll
       for (int j = 0; j < kNear; ++j) {
         const int row_tap = down + 2 * i, column_tap = right + 2 * j;
-        if (row_tap < size && column_tap < size && there[i][j]) {
+        if (row_tap < size && column_tap < size) {
           windows[i][j].give(row_tap * size + column_tap, diff);
         }
       }
     }
-    results.put((sample * task.rows.size + h) * task.columns.size + w, diff);
+    results.put(pixel_at(place), kept[place], diff);
   }
 }
 
@@ -197,8 +253,7 @@ __device__ __forceinline__ void store_parts(const BackwardWork& work, const floa
 
 // A thread keeps its channels while it walks over pixels or, where `size` is not 0, cells.
 template <typename T, int pack, int size, bool is_max>
-__global__ __launch_bounds__(kThreads,
-                             resident_blocks(size)) void pool_backward(BackwardWork work) {
+__global__ __launch_bounds__(kThreads, kResidentBlocks) void pool_backward(BackwardWork work) {
   const int lane = static_cast<int>(threadIdx.x) / work.block.packs;
   const int own_pack = static_cast<int>(threadIdx.x) % work.block.packs;
   const int channel = (static_cast<int>(blockIdx.y) * work.block.packs + own_pack) * pack;
@@ -237,8 +292,7 @@ void launch_walk(const PoolTask& task, Stream stream) {
   work.rows = Divider(rows);
   work.row_stride = Divider(task.rows.stride);
   work.column_stride = Divider(task.columns.stride);
-  const std::int64_t resident =
-      std::int64_t{device_limits().multiprocessors} * resident_blocks(size);
+  const std::int64_t resident = std::int64_t{device_limits().multiprocessors} * kResidentBlocks;
   const std::int64_t most = std::clamp<std::int64_t>(resident / work.block.groups, 1, kPoolParts);
   const std::int64_t blocks = std::min(ceil_div(items, work.block.lanes), most);
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(work.block.groups));
@@ -271,9 +325,14 @@ void launch_type(const PoolTask& task, Stream stream) {
       kPack,
       {{task.diff_dst, kBytes}, {task.diff_src, kBytes}, {task.kept, kBytes}, {positions, 1}});
   if (!packs) return launch_any<T, 1>(task, stream);
-  if (task.is_max && has_cells(task, 3)) return launch_walk<T, kPack, 3, true>(task, stream);
-  if (task.is_max && has_cells(task, 2)) return launch_walk<T, kPack, 2, true>(task, stream);
-  if (has_cells(task, 2)) return launch_walk<T, kPack, 2, false>(task, stream);
+  const bool bytes = size_of(task.position_type) == 1;
+  if (task.is_max && bytes && has_cells(task, 3)) {
+    return launch_walk<T, kPack, 3, true>(task, stream);
+  }
+  if (task.is_max && bytes && has_cells(task, 2)) {
+    return launch_walk<T, kPack, 2, true>(task, stream);
+  }
+  if (!task.is_max && has_cells(task, 2)) return launch_walk<T, kPack, 2, false>(task, stream);
   launch_any<T, kPack>(task, stream);
 }
 
