@@ -45,18 +45,20 @@ void add_shuffled_halves(std::vector<OpCase>& cases, const std::string& name, co
 }
 
 // The gradient of an activation behind a batch norm whose output is computed again.
-void add_norm_again(std::vector<OpCase>& cases, ActivationKind kind, bool join, bool stored) {
+void add_norm_again(std::vector<OpCase>& cases, ActivationKind kind, bool join, bool stored,
+                    const Shape& shape = {3, 11, 6, 7}) {
   std::string name = "pattern.bn_again_" + std::string(name_of(kind));
   if (join) name += "_add";
   if (stored) name += "_stored";
+  const std::int64_t channels = shape[1];
+  if (channels != 11) name += fmt::format("_of_{}", channels);
   CaseBuilder builder(name);
-  const Shape shape = {3, 11, 6, 7};
   ValueId diff = builder.input(shape);
   const ValueId other = join ? builder.input(shape) : kNoValue;
   const ValueId src = builder.input(shape);
-  const ValueId scale = builder.parameter({11}), shift = builder.parameter({11});
-  const ValueId mean = builder.state({11}, Role::statistics);
-  const ValueId variance = builder.state({11}, Role::statistics, Data::positive);
+  const ValueId scale = builder.parameter({channels}), shift = builder.parameter({channels});
+  const ValueId mean = builder.state({channels}, Role::statistics);
+  const ValueId variance = builder.state({channels}, Role::statistics, Data::positive);
   if (join) diff = builder.node(OpKind::add, {diff, other});
   const ValueId again =
       builder.node(OpKind::bn_apply, {src, mean, variance, scale, shift}, BatchNormAttributes{});
@@ -95,6 +97,9 @@ void add_channel_pattern_cases(std::vector<OpCase>& cases) {
     add_norm_again(cases, kind, true, false);
   }
   add_norm_again(cases, ActivationKind::silu, true, true);
+  add_norm_again(cases, ActivationKind::silu, false, false, {3, 48, 9, 11});
+  add_norm_again(cases, ActivationKind::hard_swish, true, true, {2, 264, 7, 7});
+  add_norm_again(cases, ActivationKind::silu, false, true, {5, 16, 13, 3});
 
   // Parts that are shuffled and used each by itself, as in ShuffleNet.
   CaseBuilder unit("pattern.split_branches");

@@ -49,11 +49,13 @@ void add_statistics(std::vector<OpCase>& cases, const NormedConv& p) {
 }
 
 // What comes before the convolution in the backward pass: another gradient is added, an activation,
-// a normalisation. `kept`: others read what flows into the normalisation as well.
+// a normalisation. `kept`: others read what flows into the normalisation as well. `plus`: another
+// gradient is added behind the normalisation.
 struct Chain {
   std::string name;
   bool add = false, kept = false;
   std::optional<ActivationKind> activation = {};
+  bool plus = false;
 };
 
 void add_gradient(std::vector<OpCase>& cases, const NormedConv& p, const Chain& chain) {
@@ -65,6 +67,7 @@ void add_gradient(std::vector<OpCase>& cases, const NormedConv& p, const Chain& 
   const ValueId weights = builder.parameter(weights_of(p));
   const ValueId other = chain.add ? builder.input(p.src) : kNoValue;
   const ValueId activated = chain.activation ? builder.input(p.src, Data::activated) : kNoValue;
+  const ValueId shared = chain.plus ? builder.input(p.src) : kNoValue;
   const ValueId src = builder.input(p.src), scale = builder.parameter(numbers);
   const ValueId mean = builder.state(numbers, Role::statistics);
   const ValueId variance = builder.state(numbers, Role::statistics, Data::positive);
@@ -76,8 +79,10 @@ void add_gradient(std::vector<OpCase>& cases, const NormedConv& p, const Chain& 
   }
   const ValueId sums =
       builder.node(OpKind::bn_backward_reduce, {diff, src, mean, variance}, BatchNormAttributes{});
-  builder.node(OpKind::bn_backward_apply, {diff, src, mean, variance, scale, sums, sums + 1},
-               BatchNormAttributes{});
+  const ValueId before =
+      builder.node(OpKind::bn_backward_apply, {diff, src, mean, variance, scale, sums, sums + 1},
+                   BatchNormAttributes{});
+  if (chain.plus) builder.node(OpKind::add, {shared, before});
   builder.keep(sums);
   builder.keep(sums + 1);
   if (chain.kept) builder.keep(diff);
@@ -92,7 +97,9 @@ void add_conv_norm_cases(std::vector<OpCase>& cases) {
       {.name = "relu_", .activation = ActivationKind::relu},
       {.name = "relu6_", .activation = ActivationKind::relu6},
       {.name = "add_", .add = true},
-      {.name = "add_relu_", .add = true, .kept = true, .activation = ActivationKind::relu}};
+      {.name = "add_relu_", .add = true, .kept = true, .activation = ActivationKind::relu},
+      {.name = "shared_", .plus = true},
+      {.name = "shared_relu_", .activation = ActivationKind::relu, .plus = true}};
   for (const NormedConv& p : normed_convs()) {
     add_statistics(cases, p);
     for (const Chain& chain : chains) add_gradient(cases, p, chain);

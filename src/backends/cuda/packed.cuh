@@ -70,6 +70,29 @@ struct Packed {
   }
 };
 
+// Two elements of 16 bits: one word. The address must be a multiple of it.
+template <typename T>
+struct Packed<T, 2> {
+  static_assert(sizeof(T) == 2);
+  unsigned word;
+
+  [[nodiscard]] __device__ __forceinline__ float get(int index) const {
+    return element_of<T>(word, index != 0);
+  }
+  static __device__ __forceinline__ Packed of(const float (&values)[2]) {
+    return {word_of<T>(values[0], values[1])};
+  }
+  static __device__ __forceinline__ Packed load(const T* address) {
+    return {*reinterpret_cast<const unsigned*>(address)};
+  }
+  static __device__ __forceinline__ Packed load_once(const T* address) {
+    return {__ldcs(reinterpret_cast<const unsigned*>(address))};
+  }
+  __device__ __forceinline__ void store(T* address) const {
+    *reinterpret_cast<unsigned*>(address) = word;
+  }
+};
+
 // A single element, wherever it lies.
 template <typename T>
 struct Packed<T, 1> {

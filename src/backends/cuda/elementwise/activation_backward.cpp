@@ -58,7 +58,7 @@ class BiasBackward final : public Kernel {
     task.other = rows_at(args.inputs, operands_.other);
     if (activation_.kind != kNoActivation) task.kept = rows_of(args.inputs[operands_.kept]);
     task.stored = rows_at(args.outputs, diff_src_);
-    task.pack = pack_for(task.dtype, {task.diff, task.other, task.kept, task.stored});
+    task.pack = word_pack_for(task.dtype, {task.diff, task.other, task.kept, task.stored});
     task.activation = activation_.kind;
     task.slope = activation_.slope;
     task.sums = args.outputs[diff_bias_].as<float>();

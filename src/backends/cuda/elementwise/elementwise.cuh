@@ -25,6 +25,21 @@ void with_element_type(DType dtype, Body&& body) {
   }
 }
 
+// Calls body with the size of a pack, one of those that word_pack_for gives, as a constant.
+// REQUIRES: more than one element.
+template <typename T, typename Body>
+void with_wide_pack(int pack, Body&& body) {
+  if constexpr (sizeof(T) == 2) {
+    if (pack == 2) return body.template operator()<2>();
+  }
+  body.template operator()<kFullPack<T>>();
+}
+template <typename T, typename Body>
+void with_pack(int pack, Body&& body) {
+  if (pack > 1) return with_wide_pack<T>(pack, body);
+  body.template operator()<1>();
+}
+
 // Where a thread stands in a grid.
 struct GridThread {
   int group, part, lane, row;

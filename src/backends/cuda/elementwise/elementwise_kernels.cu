@@ -1,3 +1,4 @@
+#include "backends/cuda/activation.cuh"
 #include "backends/cuda/elementwise/elementwise.cuh"
 #include "backends/cuda/elementwise/elementwise_kernels.h"
 
@@ -12,9 +13,10 @@ constexpr bool is_backward(Kind kind) {
   return kind == Kind::backward_bounds || kind == Kind::backward_any;
 }
 
-// Activations other than bounds are long; one copy of them is enough.
+// Activations other than bounds are long; for f32, one copy of them is enough.
+template <typename T>
 constexpr int unroll_of(Kind kind, bool other) {
-  if (kind == Kind::any || kind == Kind::backward_any) return 1;
+  if (kind == Kind::any || kind == Kind::backward_any) return sizeof(T) == 2 ? 2 : 1;
   return is_backward(kind) && other ? 2 : 4;
 }
 
@@ -36,24 +38,32 @@ struct Limits {
   float slope;
 };
 
-template <Kind kKind>
-__device__ __forceinline__ float result_of(const Limits& limits, float x, float kept) {
-  if constexpr (kKind == Kind::bounds) {
-    return bounded(limits.bounds, x);
-  } else if constexpr (kKind == Kind::any) {
-    return activate(limits.activation, limits.slope, x);
-  } else if constexpr (kKind == Kind::backward_bounds) {
-    return is_open(kept, limits.closing) ? x : 0.0F;
-  } else {
-    return activate_backward(limits.activation, limits.slope, x, kept);
+template <Kind kKind, bool kOther, typename T, int kPack>
+__device__ __forceinline__ Packed<T, kPack> result_of(const Limits& limits,
+                                                      const Loaded<T, kPack>& loaded) {
+  float values[kPack], kept[kPack];
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    values[i] = loaded.src.get(i);
+    if constexpr (kOther) values[i] += loaded.other.get(i);
+    if constexpr (is_backward(kKind)) kept[i] = loaded.kept.get(i);
+    if constexpr (kKind == Kind::bounds) values[i] = bounded(limits.bounds, values[i]);
+    if constexpr (kKind == Kind::backward_bounds) {
+      values[i] = is_open(kept[i], limits.closing) ? values[i] : 0.0F;
+    }
   }
+  if constexpr (kKind == Kind::any) activate_all<T>(limits.activation, limits.slope, values);
+  if constexpr (kKind == Kind::backward_any) {
+    activate_all_backward<T>(limits.activation, limits.slope, values, kept);
+  }
+  return Packed<T, kPack>::of(values);
 }
 
 template <typename T, int kPack, Kind kKind, bool kOther>
 __global__ void __launch_bounds__(kRowThreads, kBlocks)
     elementwise_kernel(const __grid_constant__ ChannelGrid grid,
                        const __grid_constant__ ElementOperands operands, const Limits limits) {
-  constexpr int kUnroll = unroll_of(kKind, kOther);
+  constexpr int kUnroll = unroll_of<T>(kKind, kOther);
   using Elements = Packed<T, kPack>;
   const GridThread thread(grid);
   if (!thread.active) return;
@@ -76,14 +86,7 @@ __global__ void __launch_bounds__(kRowThreads, kBlocks)
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
         if (!full && !thread.inside(grid, tile, u)) continue;
-        float values[kPack];
-#pragma unroll
-        for (int i = 0; i < kPack; ++i) {
-          values[i] = loaded[u].src.get(i);
-          if constexpr (kOther) values[i] += loaded[u].other.get(i);
-          values[i] = result_of<kKind>(limits, values[i], loaded[u].kept.get(i));
-        }
-        Elements::of(values).store(dst.row(operands.dst, u));
+        result_of<kKind, kOther>(limits, loaded[u]).store(dst.row(operands.dst, u));
       }
     });
     src.next_tile(operands.src);
@@ -95,7 +98,7 @@ __global__ void __launch_bounds__(kRowThreads, kBlocks)
 
 template <typename T, int kPack, Kind kKind, bool kOther>
 void start(const Elementwise& task, bool joined, Stream stream) {
-  constexpr int kUnroll = unroll_of(kKind, kOther);
+  constexpr int kUnroll = unroll_of<T>(kKind, kOther);
   const ChannelGrid grid =
       joined ? element_grid(task.src.width, kPack, kRowThreads, kUnroll, kBlocks)
              : row_grid(task.src.rows, task.src.width, kPack, kRowThreads, kUnroll, kBlocks);

@@ -100,7 +100,7 @@ class ScaleGradient final : public Kernel {
     task.dtype = args.inputs[0].spec.dtype;
     task.diff = rows_of(args.inputs[0]);
     task.src = rows_of(args.inputs.back());
-    task.pack = pack_for(task.dtype, {task.diff, task.src});
+    task.pack = word_pack_for(task.dtype, {task.diff, task.src});
     task.products = args.outputs[0].as<float>();
     task.workspace = args.workspace;
     task.counters = counters_;

@@ -1,6 +1,8 @@
 // The data gradient of a convolution together with the gradient of the normalisation, and of the
 // activation between them, that made its src: conv2d_backward_data [+ add] [+ activation_backward]
-// + bn_backward_reduce + bn_backward_apply. The sums are taken while the data gradient is written.
+// + bn_backward_reduce + bn_backward_apply [+ add]. The sums are taken while the data gradient is
+// written. The last add brings another gradient of the normalisation's src, as where DenseNet's
+// layers share their inputs.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +22,7 @@ namespace {
 // Where the operands stand among the kernel's arguments.
 struct Operands {
   std::size_t diff_dst = 0, weights = 0, src = 0, mean = 0, variance = 0, scale = 0;  // inputs
-  Index other, kept;                                                                  // inputs
+  Index other, kept, plus;                                                            // inputs
   std::size_t diff_src = 0;                                                           // outputs
   Index stored, diff_scale, diff_shift;
   BatchNormAttributes norm;
@@ -35,8 +37,9 @@ Operands operands_of(const Problem& problem) {
   for (std::size_t i = 1; i < problem.nodes.size(); ++i) {
     const Node& node = problem.node(i);
     if (node.kind == OpKind::add) {
-      const std::size_t given = node.inputs[0] == root.outputs[0] ? 1 : 0;
-      operands.other = problem.input_index(node.inputs[given]);
+      const bool last = i + 1 == problem.nodes.size();
+      const std::size_t given = node.inputs[0] == problem.node(i - 1).outputs[0] ? 1 : 0;
+      (last ? operands.plus : operands.other) = problem.input_index(node.inputs[given]);
     } else if (node.kind == OpKind::activation_backward) {
       operands.kept = problem.input_index(node.inputs[1]);
       operands.activation = std::get<ActivationAttributes>(node.attributes);
@@ -50,9 +53,9 @@ Operands operands_of(const Problem& problem) {
       operands.mean = problem.input_index(node.inputs[2]);
       operands.variance = problem.input_index(node.inputs[3]);
       operands.scale = problem.input_index(node.inputs[4]);
-      operands.diff_src = problem.output_index(node.outputs[0]);
     }
   }
+  operands.diff_src = problem.output_index(problem.node(problem.nodes.size() - 1).outputs[0]);
   return operands;
 }
 
@@ -105,7 +108,8 @@ class DataGradient final : public Kernel {
     task.diff = g;
     task.src = src;
     task.diff_src = diff_src;
-    task.pack = pack_for(dtype_, {g, src, diff_src});
+    task.plus = rows_at(args.inputs, operands_.plus);
+    task.pack = word_pack_for(dtype_, {g, src, task.plus, diff_src});
     task.coefficients = coefficients(args);
     launch_norm_backward(task, stream_of(args));
   }
@@ -140,7 +144,7 @@ class DataGradient final : public Kernel {
     }
     conv::run_gather(plain_, diff_dst, weights, g, {}, workspace, stream_of(args));
     task.diff = task.stored = g;
-    task.pack = pack_for(dtype_, {g, task.other, task.kept, src});
+    task.pack = word_pack_for(dtype_, {g, task.other, task.kept, src});
     task.activation = activation_.kind;
     task.slope = activation_.slope;
     task.workspace = workspace;
@@ -186,6 +190,16 @@ std::vector<NodeId> match(const Graph& graph, NodeId first) {
   return nodes;
 }
 
+std::vector<NodeId> match_add(const Graph& graph, NodeId first) {
+  std::vector<NodeId> nodes = match(graph, first);
+  if (nodes.empty()) return {};
+  const NodeId user = sole_user(graph, graph.node(nodes.back()).outputs[0]);
+  if (user == kNoNode || graph.node(user).kind != OpKind::add) return {};
+  if (graph.node(user).inputs[0] == graph.node(user).inputs[1]) return {};
+  nodes.push_back(user);
+  return nodes;
+}
+
 std::string check(const Problem& problem) {
   std::string reason = check_channels(problem);
   if (!reason.empty()) return reason;
@@ -202,7 +216,10 @@ std::unique_ptr<Kernel> make(const Problem& problem, std::span<const Layout>) {
   return kernel;
 }
 
-constexpr KernelRow kRows[] = {{"conv2d_backward_data_bn_backward", match, check, make}};
+constexpr KernelRow kRows[] = {
+    {"conv2d_backward_data_bn_backward_add", match_add, check, make},
+    {"conv2d_backward_data_bn_backward", match, check, make},
+};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Batch normalisation, backward: the two ops alone, and both in one step together with what makes
-// their gradient: [add +] [activation_backward +] bn_backward_reduce + bn_backward_apply.
+// their gradient: [add +] [activation_backward +] bn_backward_reduce + bn_backward_apply. Where the
+// activation's gradient needs its src, that is computed again on the way: [add +] [bn_apply +] ...
 
 #include "backends/cuda/conv/image_rows.h"
 #include "backends/cuda/norm/batch_norm_backward_kernels.h"
@@ -25,7 +26,8 @@ class Backward final : public Kernel {
       : operands_(operands),
         attributes_(operands.attributes),
         activation_(code_of(operands.activation ? &*operands.activation : nullptr)) {
-    traits = {.slices = true, .in_place = true};
+    // Where src comes first, it is read again after what others read of g was written.
+    traits = {.slices = true, .in_place = operands.diff == 0 || !operands.stored};
     if (!operands.reduce) return;
     const std::int64_t channels = src.shape[1], rows = src.shape.elements() / channels;
     const SumScratch sums = gradient_sums_scratch(src.dtype, rows, channels, true);
@@ -34,10 +36,10 @@ class Backward final : public Kernel {
     scratch_.coefficients = scratch_.bytes;
     scratch_.take(static_cast<std::size_t>(3 * channels) * sizeof(float));
     scratch_.mask = scratch_.bytes;
-    const int pack = 16 / static_cast<int>(size_of(src.dtype));
-    masks_ = operands.apply && !operands.stored && channels % pack == 0 &&
-             has_mask(activation_.kind, pack);
-    if (masks_) scratch_.take(static_cast<std::size_t>(rows * channels / pack));
+    const int full = 16 / static_cast<int>(size_of(src.dtype));
+    const int pack = channels % full == 0 ? full : channels % 2 == 0 && full == 8 ? 2 : 1;
+    if (operands.apply && !operands.stored && has_mask(activation_.kind, pack)) mask_pack_ = pack;
+    if (mask_pack_ > 0) scratch_.take(static_cast<std::size_t>(rows * channels / pack));
     workspace_bytes = scratch_.bytes;
   }
 
@@ -68,8 +70,8 @@ class Backward final : public Kernel {
     g.src = rows_of(args.inputs[operands_.src]);
     g.stored = rows_at(args.outputs, operands_.stored);
     g.diff_src = rows_at(args.outputs, operands_.diff_src);
-    g.pack = pack_for(dtype(args), {g.diff, g.other, g.kept, g.src, g.stored, g.diff_src});
-    if (masks_ && has_mask(activation_.kind, g.pack)) {
+    g.pack = word_pack_for(dtype(args), {g.diff, g.other, g.kept, g.src, g.stored, g.diff_src});
+    if (g.pack == mask_pack_) {
       g.mask = reinterpret_cast<unsigned char*>(args.workspace) + scratch_.mask;
     }
     return g;
@@ -94,6 +96,7 @@ class Backward final : public Kernel {
     task.mean = args.inputs[operands_.mean].as<float>();
     task.variance = args.inputs[operands_.variance].as<float>();
     task.scale = floats_at(args.inputs, operands_.scale);
+    task.shift = floats_at(args.inputs, operands_.shift);
     task.epsilon = attributes_.epsilon;
     task.frozen = attributes_.frozen;
     task.sums = floats_at(args.outputs, operands_.diff_shift);
@@ -109,7 +112,7 @@ class Backward final : public Kernel {
     task.dtype = dtype(args);
     task.pack = gradient.pack;
     task.diff_src = gradient.diff_src;
-    if (!attributes_.frozen) task.src = gradient.src;
+    if (!attributes_.frozen || operands_.shift) task.src = gradient.src;
     if (gradient.stored.data != nullptr) {
       task.diff = gradient.stored;
     } else {
@@ -117,6 +120,7 @@ class Backward final : public Kernel {
       task.other = gradient.other;
       task.kept = gradient.kept;
       task.mask = after_sums ? gradient.mask : nullptr;
+      task.shift = floats_at(args.inputs, operands_.shift);
       task.activation = activation_.kind;
       task.slope = activation_.slope;
     }
@@ -140,7 +144,7 @@ class Backward final : public Kernel {
   ActivationCode activation_;
   Scratch scratch_;
   unsigned* counters_ = nullptr;
-  bool masks_ = false;
+  int mask_pack_ = 0;  // the packs for which the workspace has room for a mask; 0: for none
 };
 
 std::unique_ptr<Kernel> make_backward(const Problem& problem, std::span<const Layout>) {
@@ -151,6 +155,9 @@ std::unique_ptr<Kernel> make_backward(const Problem& problem, std::span<const La
 }
 
 constexpr KernelRow kRows[] = {
+    {"add_again_act_bn_backward", patterns::add_again_act_bn_backward, check_channels,
+     make_backward},
+    {"again_act_bn_backward", patterns::again_act_bn_backward, check_channels, make_backward},
     {"add_act_bn_backward", patterns::add_act_bn_backward, check_channels, make_backward},
     {"act_bn_backward", patterns::act_bn_backward, check_channels, make_backward},
     {"add_bn_backward", patterns::add_bn_backward, check_channels, make_backward},

@@ -1,3 +1,4 @@
+#include "backends/cuda/activation.cuh"
 #include "backends/cuda/elementwise/elementwise.cuh"
 #include "backends/cuda/norm/batch_norm_kernels.h"
 #include "backends/cuda/norm/channel_sums.cuh"
@@ -8,9 +9,10 @@ namespace {
 constexpr int kStatisticsUnroll = 8, kApplyBlocks = 3;
 constexpr int kOriginRows = 4;
 
-// Activations other than bounds are long; one copy of them is enough.
+// Activations other than bounds are long; for f32, one copy of them is enough.
+template <typename T>
 constexpr int apply_unroll(bool is_bounded_activation, bool other) {
-  if (!is_bounded_activation) return 1;
+  if (!is_bounded_activation) return sizeof(T) == 2 ? 2 : 1;
   return other ? 3 : 4;
 }
 
@@ -229,7 +231,7 @@ template <typename T, int kPack, bool kBounded, bool kOther>
 __global__ void __launch_bounds__(kRowThreads, kApplyBlocks)
     apply_kernel(const __grid_constant__ NormApply task, const __grid_constant__ ChannelGrid grid,
                  const __grid_constant__ ApplyOperands operands, const ActivationBounds bounds) {
-  constexpr int kUnroll = apply_unroll(kBounded, kOther);
+  constexpr int kUnroll = apply_unroll<T>(kBounded, kOther);
   __shared__ Factors<kPack> factors;
   const GridThread thread(grid);
   Cursor<T, kPack> src(operands.src, grid, thread, thread.part);
@@ -242,9 +244,9 @@ __global__ void __launch_bounds__(kRowThreads, kApplyBlocks)
     for (int i = 0; i < kPack; ++i) {
       result[i] = fmaf(x.get(i) - mean[i], factor[i], shift[i]);
       if constexpr (kOther) result[i] += added.get(i);
-      result[i] =
-          kBounded ? bounded(bounds, result[i]) : activate(task.activation, task.slope, result[i]);
+      if constexpr (kBounded) result[i] = bounded(bounds, result[i]);
     }
+    if constexpr (!kBounded) activate_all<T>(task.activation, task.slope, result);
     return Packed<T, kPack>::of(result);
   };
   bool first = true;
@@ -296,11 +298,8 @@ void launch_statistics(const NormStatistics& task, Stream stream) {
       const RowOperand src = operand_of(task.src, task.dtype, grid, Order::backward);
       statistics_kernel<T, kPack><<<grid.blocks(), kSumThreads, 0, stream>>>(task, grid, src);
     };
-    if (pack_for(task.dtype, {task.src}) == 1) {
-      start.template operator()<1>();
-    } else {
-      start.template operator()<kFullPack<T>>();
-    }
+    with_pack<T>(word_pack_for(task.dtype, {task.src}),
+                 [&]<int kPack>() { start.template operator()<kPack>(); });
   });
   check_launch("bn_statistics");
 }
@@ -323,7 +322,7 @@ namespace {
 template <typename T, int kPack, bool kBounded, bool kOther>
 void start_apply(const NormApply& task, Stream stream) {
   const ChannelGrid grid = row_grid(task.src.rows, task.src.width, kPack, kRowThreads,
-                                    apply_unroll(kBounded, kOther), kApplyBlocks);
+                                    apply_unroll<T>(kBounded, kOther), kApplyBlocks);
   const ApplyOperands operands = {operand_of(task.src, task.dtype, grid),
                                   operand_of(task.other, task.dtype, grid),
                                   operand_of(task.dst, task.dtype, grid)};
@@ -333,12 +332,13 @@ void start_apply(const NormApply& task, Stream stream) {
 
 template <typename T, bool kOther>
 void start_apply(const NormApply& task, Stream stream) {
-  if (pack_for(task.dtype, {task.src, task.other, task.dst}) == 1) {
-    start_apply<T, 1, false, kOther>(task, stream);
-  } else if (is_bounded(task.activation)) {
-    start_apply<T, kFullPack<T>, true, kOther>(task, stream);
-  } else {
+  const int pack = word_pack_for(task.dtype, {task.src, task.other, task.dst});
+  if (is_bounded(task.activation)) {
+    with_pack<T>(pack, [&]<int kPack>() { start_apply<T, kPack, true, kOther>(task, stream); });
+  } else if (pack == kFullPack<T>) {
     start_apply<T, kFullPack<T>, false, kOther>(task, stream);
+  } else {
+    start_apply<T, 1, false, kOther>(task, stream);
   }
 }
 

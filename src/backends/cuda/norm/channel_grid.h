@@ -48,16 +48,28 @@ enum class Order { forward, backward };  // the tiles from the first to the last
   return rows.rows <= 1 || rows.stride == rows.width;
 }
 
-// The elements of a pack: as many as fit 16 bytes, or 1 when an operand's start, width or stride
-// does not allow that. Absent operands (null) do not count.
+// Whether starts, widths and strides of all operands are multiples of so many elements. Absent ones
+// (null) do not count.
+[[nodiscard]] inline bool all_fit_pack(DType dtype, std::initializer_list<Rows> operands,
+                                       int pack) {
+  const auto bytes = static_cast<std::uintptr_t>(pack) * size_of(dtype);
+  return std::all_of(operands.begin(), operands.end(), [&](const Rows& rows) {
+    if (rows.data == nullptr) return true;
+    return reinterpret_cast<std::uintptr_t>(rows.data) % bytes == 0 && rows.width % pack == 0 &&
+           (rows.rows <= 1 || rows.stride % pack == 0);
+  });
+}
+
+// The elements of a pack: as many as fit 16 bytes, or 1 where the operands do not allow that.
 [[nodiscard]] inline int pack_for(DType dtype, std::initializer_list<Rows> operands) {
   const int full = 16 / static_cast<int>(size_of(dtype));
-  const bool fits = std::all_of(operands.begin(), operands.end(), [&](const Rows& rows) {
-    if (rows.data == nullptr) return true;
-    return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.width % full == 0 &&
-           (rows.rows <= 1 || rows.stride % full == 0);
-  });
-  return fits ? full : 1;
+  return all_fit_pack(dtype, operands, full) ? full : 1;
+}
+
+// Between the two, a word of two elements of 16 bits: ShuffleNet has 58 and 116 channels.
+[[nodiscard]] inline int word_pack_for(DType dtype, std::initializer_list<Rows> operands) {
+  const int pack = pack_for(dtype, operands);
+  return pack == 1 && size_of(dtype) == 2 && all_fit_pack(dtype, operands, 2) ? 2 : pack;
 }
 
 // Cuts the rows into tiles, and these into as many parts as make about `blocks` blocks. Where tiles
@@ -104,7 +116,8 @@ struct SumScratch {
 [[nodiscard]] inline SumScratch sum_scratch(DType dtype, std::int64_t rows, std::int64_t channels,
                                             int sums, int threads, int unroll) {
   SumScratch scratch;
-  for (const int pack : {1, 16 / static_cast<int>(size_of(dtype))}) {
+  const auto bytes = static_cast<int>(size_of(dtype));
+  for (const int pack : {1, bytes == 2 ? 2 : 1, 16 / bytes}) {
     if (channels % pack != 0) continue;
     const ChannelGrid grid = reduction_grid(rows, channels, pack, dtype, threads, unroll);
     const std::int64_t floats = channels * grid.parts * sums;

@@ -1,3 +1,4 @@
+#include "backends/cuda/activation.cuh"
 #include "backends/cuda/elementwise/elementwise.cuh"
 #include "backends/cuda/norm/channel_sums.cuh"
 #include "backends/cuda/norm/norm_coefficients.cuh"
@@ -6,12 +7,16 @@
 namespace ridgeline::cuda {
 namespace {
 
-// How the activation's gradient is found: there is none, from bounds, or by its kind.
-enum class Gate { none, bounds, any };
+// How the activation's gradient is found: there is none, from bounds, by its kind, or by its kind
+// where what it needs is computed again from src.
+enum class Gate { none, bounds, any, again };
+
+constexpr bool by_kind(Gate gate) { return gate == Gate::any || gate == Gate::again; }
 
 // Rows of a thread under way together: the more streams, the fewer.
+template <typename T>
 constexpr int unroll_of(Gate gate, bool source, bool other) {
-  if (gate == Gate::any) return 1;
+  if (by_kind(gate)) return sizeof(T) == 2 ? 2 : 1;
   const int streams = 1 + (gate == Gate::bounds ? 1 : 0) + (source ? 1 : 0) + (other ? 1 : 0);
   constexpr int kUnrolls[] = {8, 4, 3, 2};
   return kUnrolls[streams - 1];
@@ -67,11 +72,30 @@ __device__ __forceinline__ void merge_sums(const GradientSums& task, const Chann
   if (merge.active && merge.helper == 0) store_sums(task, merge.channel, totals);
 }
 
+// A thread's channels of the normalisation.
+template <Gate kGate, int kPack>
+struct Channels {
+  float mean[kPack] = {}, factor[kPack], shift[kPack];
+
+  __device__ __forceinline__ void read(const GradientSums& task, int first) {
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      mean[i] = task.mean[first + i];
+      if constexpr (kGate != Gate::again) continue;
+      const float variance = task.variance[first + i] + static_cast<float>(task.epsilon);
+      factor[i] = task.scale[first + i] / sqrtf(variance);
+      shift[i] = task.shift[first + i];
+    }
+  }
+};
+
 // g for a pack; gives the bits of the elements that pass.
 template <Gate kGate, bool kOther, typename T, int kPack>
 __device__ __forceinline__ unsigned gradient_of(const GradientSums& task, float closing,
+                                                const Channels<kGate, kPack>& channels,
                                                 const Loaded<T, kPack>& loaded, float (&g)[kPack]) {
   unsigned bits = 0;
+  float kept[kPack];
 #pragma unroll
   for (int i = 0; i < kPack; ++i) {
     g[i] = loaded.diff.get(i);
@@ -81,9 +105,12 @@ __device__ __forceinline__ unsigned gradient_of(const GradientSums& task, float 
       g[i] = open ? g[i] : 0.0F;
       bits |= open ? 1U << i : 0U;
     } else if constexpr (kGate == Gate::any) {
-      g[i] = activate_backward(task.activation, task.slope, g[i], loaded.kept.get(i));
+      kept[i] = loaded.kept.get(i);
+    } else if constexpr (kGate == Gate::again) {
+      kept[i] = fmaf(loaded.src.get(i) - channels.mean[i], channels.factor[i], channels.shift[i]);
     }
   }
+  if constexpr (by_kind(kGate)) activate_all_backward<T>(task.activation, task.slope, g, kept);
   return bits;
 }
 
@@ -94,7 +121,7 @@ __global__ void __launch_bounds__(kSumThreads)
     gradient_sums_kernel(const __grid_constant__ GradientSums task,
                          const __grid_constant__ ChannelGrid grid,
                          const __grid_constant__ GradientOperands operands, const float closing) {
-  constexpr int kSums = kSource ? 2 : 1, kUnroll = unroll_of(kGate, kSource, kOther);
+  constexpr int kSums = kSource ? 2 : 1, kUnroll = unroll_of<T>(kGate, kSource, kOther);
   using Elements = Packed<T, kPack>;
   __shared__ float shared[kSumWarps * kSums * kMostGroupChannels];
   const GridThread thread(grid);
@@ -104,7 +131,8 @@ __global__ void __launch_bounds__(kSumThreads)
   Cursor<T, kPack> kept(operands.kept, grid, thread, tile), src(operands.src, grid, thread, tile);
   Cursor<T, kPack> stored(operands.stored, grid, thread, tile);
   Cursor<unsigned char, 1> mask(operands.mask, grid, thread, tile);
-  float mean[kPack] = {}, sums[kSums][kPack] = {};
+  Channels<kGate, kPack> channels;
+  float sums[kSums][kPack] = {};
   const auto load_row = [&](int u, Loaded<T, kPack>& loaded) {
     loaded.diff = Elements::load(diff.row(operands.diff, u));
     if constexpr (kOther) loaded.other = Elements::load(other.row(operands.other, u));
@@ -117,7 +145,7 @@ __global__ void __launch_bounds__(kSumThreads)
   };
   const auto add_row = [&](int u, const Loaded<T, kPack>& loaded) {
     float g[kPack];
-    const unsigned bits = gradient_of<kGate, kOther>(task, closing, loaded, g);
+    const unsigned bits = gradient_of<kGate, kOther>(task, closing, channels, loaded, g);
     if (task.stored.data != nullptr) {
       // What others read is what is added up.
       const Elements rounded = Elements::of(g);
@@ -131,14 +159,13 @@ __global__ void __launch_bounds__(kSumThreads)
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
       sums[0][i] += g[i];
-      if constexpr (kSource) sums[1][i] = fmaf(g[i], loaded.src.get(i) - mean[i], sums[1][i]);
+      if constexpr (kSource) {
+        sums[1][i] = fmaf(g[i], loaded.src.get(i) - channels.mean[i], sums[1][i]);
+      }
     }
   };
   if (thread.active) {
-    if (kSource && task.mean != nullptr) {
-#pragma unroll
-      for (int i = 0; i < kPack; ++i) mean[i] = task.mean[thread.pack * kPack + i];
-    }
+    if (kSource && task.mean != nullptr) channels.read(task, thread.pack * kPack);
     for (; tile >= 0; tile -= grid.parts) {
       for_tile(grid, tile, [&](auto full) {
         Loaded<T, kPack> loaded[kUnroll];
@@ -153,7 +180,7 @@ __global__ void __launch_bounds__(kSumThreads)
       });
       diff.next_tile(operands.diff);
       if constexpr (kOther) other.next_tile(operands.other);
-      if constexpr (kGate != Gate::none) kept.next_tile(operands.kept);
+      if constexpr (kGate == Gate::bounds || kGate == Gate::any) kept.next_tile(operands.kept);
       if constexpr (kSource) src.next_tile(operands.src);
       stored.next_tile(operands.stored);
       if constexpr (kGate == Gate::bounds) mask.next_tile(operands.mask);
@@ -202,7 +229,7 @@ __global__ void __launch_bounds__(kMergeWarps * 32)
 template <typename T, int kPack, Gate kGate, bool kSource, bool kOther>
 void start_sums(const GradientSums& task, Stream stream) {
   const ChannelGrid grid = reduction_grid(task.diff.rows, task.diff.width, kPack, task.dtype,
-                                          kSumThreads, unroll_of(kGate, kSource, kOther));
+                                          kSumThreads, unroll_of<T>(kGate, kSource, kOther));
   const auto operand = [&](const Rows& rows) {
     return operand_of(rows, task.dtype, grid, Order::backward);
   };
@@ -216,14 +243,27 @@ void start_sums(const GradientSums& task, Stream stream) {
 
 template <typename T, bool kSource, bool kOther>
 void start_sums(const GradientSums& task, Stream stream) {
-  if (task.pack == 1) {
-    start_sums<T, 1, Gate::any, kSource, kOther>(task, stream);
-  } else if (task.activation == kNoActivation) {
-    start_sums<T, kFullPack<T>, Gate::none, kSource, kOther>(task, stream);
-  } else if (is_bounded(task.activation)) {
-    start_sums<T, kFullPack<T>, Gate::bounds, kSource, kOther>(task, stream);
-  } else {
+  if constexpr (kSource) {
+    if (task.shift != nullptr && task.pack == kFullPack<T>) {
+      return start_sums<T, kFullPack<T>, Gate::again, kSource, kOther>(task, stream);
+    }
+    if (task.shift != nullptr) {
+      return start_sums<T, 1, Gate::again, kSource, kOther>(task, stream);
+    }
+  }
+  const bool full = task.pack == kFullPack<T>;
+  if (task.pack > 1 && task.activation == kNoActivation) {
+    with_wide_pack<T>(task.pack, [&]<int kPack>() {
+      start_sums<T, kPack, Gate::none, kSource, kOther>(task, stream);
+    });
+  } else if (task.pack > 1 && is_bounded(task.activation)) {
+    with_wide_pack<T>(task.pack, [&]<int kPack>() {
+      start_sums<T, kPack, Gate::bounds, kSource, kOther>(task, stream);
+    });
+  } else if (full) {
     start_sums<T, kFullPack<T>, Gate::any, kSource, kOther>(task, stream);
+  } else {
+    start_sums<T, 1, Gate::any, kSource, kOther>(task, stream);
   }
 }
 

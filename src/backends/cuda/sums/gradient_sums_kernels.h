@@ -8,7 +8,7 @@ namespace ridgeline::cuda {
 // gradient of a bias, or the two of a normalisation.
 struct GradientSums {
   DType dtype = DType::f32;
-  int pack = 1;            // the elements of a pack, from pack_for and all operands
+  int pack = 1;            // the elements of a pack, from word_pack_for and all operands
   Rows diff, other, kept;  // other, kept: null where nothing is added, without an activation
   Rows stored;             // where g goes; null: nowhere
   Rows src;                // what was normalised; null: only g itself is added up
@@ -19,6 +19,9 @@ struct GradientSums {
   unsigned char* mask = nullptr;
   // Null mean and variance: src is taken as it is.
   const float *mean = nullptr, *variance = nullptr, *scale = nullptr;
+  // Not null: instead of kept, the normalised src is computed again. REQUIRES: mean, variance and
+  // scale.
+  const float* shift = nullptr;
   double epsilon = 0.0;
   float* sums = nullptr;      // of g; null where they are not read
   float* products = nullptr;  // of g times the normalised src; likewise
