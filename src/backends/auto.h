@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/registry.h"
+#include "backends/search.h"
 #include "devices/device.h"
 #include "plan/choice_cache.h"
 #include "plan/plan.h"
@@ -22,7 +23,8 @@ struct PlanRequest {
   bool deterministic = false;  // only kernels with that trait
   // As in PlanOptions: for plans that update no weights, in sessions that rarely do.
   bool constant_weights = false;
-  bool measure = true;  // as there; `auto` measures whatever this says
+  bool measure = true;       // as there; `auto` measures whatever this says
+  SearchLimits search = {};  // of `auto`
   // Where `auto` keeps its choices; empty: nowhere.
   std::filesystem::path cache = {};
   // Choices that come before those of the cache, and to which those made are added; null: none.

@@ -68,6 +68,7 @@ class Builder {
     if (spec.ranks > 1 && ranks_ == nullptr) return started(spec, combination);
     spec.plan =
         plan_request(run, peer ? std::string(own_backend(device->kind())) : combination.backend);
+    tell_of_search(spec.plan, listener_);
     const std::int64_t batch = spec.step.batch;
     if (ranks_ != nullptr) divide(spec, combination.connected());
     check_memory_of(spec.step, spec.plan, *device);

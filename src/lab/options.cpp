@@ -112,6 +112,13 @@ PlanRequest plan_request(const RunOptions& options, const std::string& backend) 
   return request;
 }
 
+void tell_of_search(PlanRequest& request, CallListener& listener) {
+  request.search.progress = [&listener](double share) {
+    const auto percent = static_cast<std::int64_t>(100.0 * std::min(share, 1.0));
+    listener.progress(percent, 100, "choosing kernels, percent");
+  };
+}
+
 Precision precision_of(const RunOptions& options, const Device& device) {
   const auto precision =
       static_cast<Precision>(choice_of("--precision", options.precision, kPrecisionNames));

@@ -110,6 +110,11 @@ void fit_batch(TrainConfig& config, const Dataset& data, CallListener& listener)
   config.step.batch = data.count();
 }
 
+std::int64_t steps_of_epoch(const TrainConfig& config, const Dataset& data) {
+  if (config.full_batch) return 1;
+  return (data.count() + config.step.batch - 1) / config.step.batch;
+}
+
 LastBatch last_batch_of(const std::string& name) {
   static constexpr std::array<std::string_view, 3> kNames = {"smaller", "drop", "repeat"};
   return static_cast<LastBatch>(choice_of("--last-batch", name, kNames));
@@ -365,6 +370,8 @@ Beginning begin(const TrainRequest& request, Ranks* ranks, std::int64_t bucket,
   made.checkpoints->configure(config, split);
   report.load_seconds = seconds_since(start);
 
+  tell_of_search(config.plan, listener);
+  config.plan.search.runs = config.epochs * steps_of_epoch(config, split.train);
   made.trainer = std::make_unique<Trainer>(config, split, std::move(device));
   made.checkpoints->load(*made.trainer);
   describe(*made.trainer, *made.checkpoints, report);
