@@ -54,10 +54,10 @@ Graph network() {
 }
 
 struct Found {
-  Preference preference;
-  Graph graph;
+  Preference preference = {};
+  Graph graph = {};
   int asked = 0;
-  std::vector<double> progress;
+  std::vector<double> progress = {};
 };
 
 Found search_with(SearchLimits limits) {
