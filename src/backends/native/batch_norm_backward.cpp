@@ -155,7 +155,8 @@ class Backward final : public Kernel {
         channels_(src[1]),
         parts_(reduction_parts(src.elements())) {
     workspace_bytes = carve(nullptr, channel_period(channels_)).bytes;
-    traits = {.slices = true, .in_place = true};
+    // Where src comes first, it is read again after what others read of the gradient was written.
+    traits = {.slices = true, .in_place = operands.diff == 0 || !operands.stored};
   }
 
   void run(const KernelArgs& args) const override {
