@@ -27,7 +27,7 @@ std::span<const KernelRow> all_rows() {
          {mlp_step_rows(), small_cnn_rows(), loss_rows(), depthwise_rows(), hopper_gradient_rows(),
           conv_rows(), batch_norm_backward_rows(), batch_norm_rows(), layer_norm_rows(),
           pool_rows(), activation_backward_rows(), elementwise_rows(), multiply_rows(), copy_rows(),
-          move_rows(), normalize_rows(), optimizer_rows()}) {
+          move_rows(), normalize_rows(), gradient_rows(), optimizer_rows()}) {
       list.insert(list.end(), some.begin(), some.end());
     }
     return list;
