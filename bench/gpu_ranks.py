@@ -64,6 +64,7 @@ class Session:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             err += f"\nended after {limit:.0f} s"
+            process.returncode = -9
         with (self.out / "log.txt").open("a") as log:
             log.write(f"$ {' '.join(words)}\nexit code {process.returncode}\n{err}\n{out[:20000]}\n\n")
         return subprocess.CompletedProcess(words, process.returncode, out, err)
@@ -237,12 +238,12 @@ def part_losses(session, arguments):
                                                     ("resnet18", "3x64x64:10:1024", "64x64", 256, 1, ["--sync-batch-norm"])):
         words = [PROGRAM, "train", model, "--data", f"synthetic:{data}", "--image", image, "--batch", batch, "--epochs", epochs,
                  "--lr", 0.005, "--no-store", "--telemetry", 0, "--json"]
-        one = document(session.run(words, 25))
-        done = session.run([*words, *sync, "--ranks", arguments.cpu_ranks, "--threads", 1], 25)
-        many = document(done)
-        if one is None or many is None:
-            session.row(f"cpu: {model} losses", reason(done), "FAILED")
+        calls = [session.run(words, 25), session.run([*words, *sync, "--ranks", arguments.cpu_ranks, "--threads", 1], 25)]
+        failed = [call for call in calls if document(call) is None]
+        if failed:
+            session.row(f"cpu: {model} losses", reason(failed[0]), "FAILED")
             continue
+        one, many = (document(call) for call in calls)
         off = difference(losses_of(many), losses_of(one))
         session.row(f"cpu: {model}, {arguments.cpu_ranks} ranks", f"losses off by {off:.2g}", "ok" if off <= 1e-3 else "FAILED")
 

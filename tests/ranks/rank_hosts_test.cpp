@@ -18,7 +18,7 @@ using testing::processes_in;
 namespace fs = std::filesystem;
 
 // Runs in a namespace of its own, which is the first machine. $1: what one rank is to run.
-const char* const kMachines = R"(set -e
+const char* const kMachines = R"sh(set -e
 hostname ranka
 ip link set lo up
 unshare -n -u sh -c 'hostname rankb; exec sleep 120' & second=$!
@@ -35,7 +35,7 @@ printf '#!/bin/sh\nshift\nexec nsenter -t %s -n -u sh -c "$*"\n' $second > agent
 chmod +x agent
 export OMPI_MCA_plm_rsh_agent=$PWD/agent OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpirun -q --bind-to none -H 10.77.0.1:1,$HOSTS -n 2 $1
-)";
+)sh";
 
 const char* const kTraining =
     " train mnist_cnn --data synthetic:1x12x12:4:96 --image 12x12 --batch 16 --lr 0.05 --no-store "
