@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/mpi/backend.h"
+#include "backends/nccl/backend.h"
 #include "backends/registry.h"
 #include "backends/search.h"
 #include "base/error.h"
@@ -119,7 +120,9 @@ Plan plan_for(Graph graph, const PlanRequest& request, Device& device) {
   options.measure = request.measure;
   if (request.backend != kAuto) {
     options.providers = providers_of(request.backend);
-    if (joins_ranks(graph)) options.providers.push_back(&mpi_backend);
+    if (joins_ranks(graph)) {
+      options.providers.push_back(device.kind() == "cuda" ? &nccl_backend : &mpi_backend);
+    }
     if (options.providers[0]->device != device.kind()) {
       bad_input("backend '{}' computes on {}, not on {}", request.backend,
                 options.providers[0]->device, device.name());

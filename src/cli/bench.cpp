@@ -132,17 +132,7 @@ void add_rank_options(Parser& command, BenchOptions& options) {
       ->values({"strong", "weak"});
   command.add_flag("--unconnected", ranks.unconnected,
                    "Also measure as many processes at the same time that exchange nothing");
-  command.add_option(
-      "--bucket MIB", ranks.bucket_mib,
-      "Gradients that travel between ranks together [default: by the links that 'env "
-      "--measure --ranks N' measured, else 1]");
-  command.add_flag("--sync-batch-norm", ranks.synchronise_norms,
-                   "Batch norms use the statistics of all ranks' samples");
-  command
-      .add_option("--reduce NAME", ranks.reduce,
-                  "How gradients travel between ranks: fp32, or bf16 and fp16 with half the bytes; "
-                  "they are added in fp32")
-      ->values({"fp32", "bf16", "fp16"});
+  add_exchange_options(command, ranks);
   command.add_option("--as-rank", options.as_rank)->hidden();
 }
 

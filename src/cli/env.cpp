@@ -18,6 +18,7 @@
 #include "cli/progress.h"
 #include "cli/tables.h"
 #include "devices/opencl.h"
+#include "lab/rank_device.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/ceilings/hardware.h"
 #include "measure/ceilings/link_ceilings.h"
@@ -263,14 +264,16 @@ std::vector<int> rank_counts(const std::string& list) {
   return counts;
 }
 
-int run_as_rank() {
-  if (launched_ranks() > 1) join_ranks();
-  if (joined_ranks() == nullptr) bad_input("--as-rank: this process is no rank");
+int run_as_rank(const EnvOptions& options) {
+  if (started_ranks() == nullptr) bad_input("--as-rank: this process is no rank");
+  Ranks& ranks = *joined_ranks();
+  const std::string name = options.device.empty() ? "cpu" : options.device;
+  const auto make = [&] { return make_rank_device(device_of_rank(name, ranks)); };
   const auto read = [] {
     std::string line;
     return std::getline(std::cin, line) ? std::optional(line) : std::nullopt;
   };
-  serve_links(*joined_ranks(), read, [](const std::string& line) { print(line + '\n'); });
+  serve_links(ranks, make, read, [](const std::string& line) { print(line + '\n'); });
   return 0;
 }
 
@@ -283,9 +286,10 @@ int run_links(const EnvOptions& options) {
   std::vector<Ceiling> all;
   for (const int count : counts) {
     std::vector<std::string> command = rank_launcher(count);
-    command.insert(command.end(), {own_program(), "env", "--as-rank"});
+    command.insert(command.end(), {own_program(), "env", "--measure", "--as-rank"});
+    if (!options.device.empty()) command.insert(command.end(), {"--device", options.device});
     const std::vector<Ceiling> found = links_of_job(command);
-    store.replace_ceilings(record.key, link_device(count), found);
+    store.replace_ceilings(record.key, link_device(count, device_kind(options.device)), found);
     all.insert(all.end(), found.begin(), found.end());
   }
   if (options.json) {
@@ -315,7 +319,8 @@ void add_env(Parser& program, Action& action) {
       "Measure the hardware's ceilings (arithmetic, bandwidths, latencies) and store them");
   command
       ->add_option("--device NAME", options->device,
-                   "Measure only this device: cpu, cuda:0 or opencl:0 [default: all]")
+                   "Measure only this device: cpu, cuda:0 or opencl:0 [default: all]; with --ranks "
+                   "the links between CPUs, or with cuda between GPUs")
       ->needs(measure);
   command
       ->add_option("--ranks LIST", options->ranks,
@@ -342,10 +347,11 @@ void add_env(Parser& program, Action& action) {
   add_table_options(*command, ceiling_columns());
   command->examples({"ridgeline env", "ridgeline env --sensors",
                      "ridgeline env --measure --device cpu --store lab.db",
-                     "ridgeline env --measure --ranks 2,4"});
+                     "ridgeline env --measure --ranks 2,4",
+                     "ridgeline env --measure --ranks 4 --device cuda"});
   command->callback([options, &action] {
     action = [options] {
-      if (options->as_rank) return run_as_rank();
+      if (options->as_rank) return run_as_rank(*options);
       if (!options->ranks.empty()) return run_links(*options);
       if (options->measure) return run_measure(*options);
       if (options->sensors) return run_sensors(options->json);

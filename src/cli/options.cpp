@@ -45,6 +45,20 @@ Option* add_backend_option(Parser& command, std::string& backend, const std::str
   return command.add_option(names, backend, meaning)->values(std::move(known));
 }
 
+void add_exchange_options(Parser& command, RankWork& ranks) {
+  command.add_option(
+      "--bucket MIB", ranks.bucket_mib,
+      "Gradients that travel between ranks together [default: by the links that 'env "
+      "--measure --ranks N' measured, else 1]");
+  command.add_flag("--sync-batch-norm", ranks.synchronise_norms,
+                   "Batch norms use the statistics of all ranks' samples");
+  command
+      .add_option("--reduce NAME", ranks.reduce,
+                  "How gradients travel between ranks: fp32, or bf16 and fp16 with half the bytes; "
+                  "they are added in fp32")
+      ->values({"fp32", "bf16", "fp16"});
+}
+
 void add_threads_option(Parser& command, int& threads) {
   command.add_option("--threads N", threads, "Number of threads; 0 uses every available processor");
 }

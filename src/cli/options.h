@@ -38,6 +38,8 @@ Option* add_model_option(Parser& command, std::string& model, const std::string&
 Option* add_backend_option(Parser& command, std::string& backend, const std::string& names,
                            const std::string& meaning);
 void add_threads_option(Parser& command, int& threads);
+// --bucket, --reduce, --sync-batch-norm: of measured ranks.
+void add_exchange_options(Parser& command, RankWork& ranks);
 // --device, --precision.
 void add_device_options(Parser& command, RunOptions& options);
 // --set, --classes.

@@ -3,14 +3,17 @@
 #include "lab/profile.h"
 
 #include "base/error.h"
+#include "base/parse.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/parser.h"
 #include "cli/profile_output.h"
+#include "cli/start_ranks.h"
 #include "cli/tables.h"
 #include "cli/terminal.h"
 #include "measure/profile/trace.h"
+#include "ranks/ranks.h"
 
 namespace ridgeline::cli {
 namespace {
@@ -30,7 +33,36 @@ DifferenceBy difference_by(const std::string& by) {
   bad_input("--by {}: with --against it must be op, layer or step", by);
 }
 
+// 1: none.
+int ranks_to_start(const std::string& asked) {
+  if (launched_ranks() > 1) return 1;
+  const int count = number_in<int>(asked).value_or(0);
+  if (count < 1) bad_input("--ranks {}: must be a number, at least 1", asked);
+  return count;
+}
+
+// Of the ranks but the first: they say nothing.
+int run_silent_rank(const ProfileOptions& options) {
+  CallListener silent;
+  const ProfileReport report = run_profile(options.request, silent);
+  const Collected& collected = report.collected;
+  if (collected.status == RunStatus::failed) fail("{}", collected.error);
+  if (!options.trace.empty()) write_trace(collected.profile, options.trace, *joined_ranks());
+  return 0;
+}
+
+void write_trace_of_all(const Profile& profile, const std::string& file) {
+  if (Ranks* ranks = joined_ranks()) return write_trace(profile, file, *ranks);
+  write_trace(profile, file);
+}
+
 int run_profile_command(const ProfileOptions& options) {
+  if (const int count = ranks_to_start(options.request.axes.ranks); count > 1) {
+    return start_ranks({.count = count, .restarts = 0, .checkpoint = {}});
+  }
+  if (const Ranks* ranks = started_ranks(); ranks != nullptr && !ranks->first()) {
+    return run_silent_rank(options);
+  }
   ProfileView view;
   view.by = static_cast<TableBy>(choice_of("--by", options.by, kTableNames));
   view.top = options.top;
@@ -62,7 +94,7 @@ int run_profile_command(const ProfileOptions& options) {
   }
   if (!options.trace.empty()) {
     writing([&] {
-      write_trace(profile, options.trace);
+      write_trace_of_all(profile, options.trace);
       view.trace = options.trace;
     });
   }
@@ -118,6 +150,12 @@ void add_profile(Parser& program, Action& action) {
   command->add_flag("--no-roof", request.no_roof,
                     "Do not compare with the hardware's ceilings, and do not measure them");
   add_telemetry_option(*command, request.telemetry_hz);
+  command->heading("Ranks");
+  command->add_option(
+      "--ranks N", axes.ranks,
+      "Processes that share the step, started with mpirun; the table is that of the "
+      "first, a trace has a process for each");
+  add_exchange_options(*command, work.ranks);
   add_store_options(*command, request.store);
   add_output_options(*command, options->output, "Write one row per row of the table");
   add_table_options(*command, profile_columns());
@@ -144,6 +182,7 @@ void add_profile(Parser& program, Action& action) {
        "ridgeline profile resnet18 --image 64 --trace resnet18.json.gz --steps 2",
        "ridgeline profile mnist_cnn --backend onednn --against backend=native",
        "ridgeline profile resnet18 --data photos/ --loader --image 64 --json",
+       "ridgeline profile resnet18 --image 64 --ranks 2 --trace ranks.json.gz --steps 2",
        "ridgeline profile resnet50 --device cuda:0 --precision bf16 --batch 128 --by kernel"});
   command->callback(
       [options, &action] { action = [options] { return run_profile_command(*options); }; });

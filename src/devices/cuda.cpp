@@ -1,11 +1,15 @@
-// NVIDIA graphics processors: one stream that computes, one that copies the next batch.
+// NVIDIA graphics processors: one stream that computes, one that copies the next batch, and one for
+// what runs beside the computing.
 
 #include <cuda_runtime_api.h>
+#include <sched.h>
 
 #include <array>
 #include <cstring>
+#include <deque>
 #include <map>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "devices/cuda_bus.h"
 #include "devices/cuda_check.h"
@@ -116,6 +120,47 @@ class StagingSlot {
   Event arrived_{cudaEventDisableTiming}, consumed_{cudaEventDisableTiming};
 };
 
+// The second queue: a stream that branches off the computing one and is joined with it again. In a
+// step that is being recorded both become branches of its graph.
+class SideStream {
+ public:
+  explicit SideStream(cudaStream_t compute) : compute_(compute) {
+    // Its kernels are short of work and long of waiting: they go first.
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "a stream");
+  }
+  SideStream(const SideStream&) = delete;
+  SideStream& operator=(const SideStream&) = delete;
+  ~SideStream() { (void)cudaStreamDestroy(stream_); }
+
+  void launch(const Kernel& kernel, KernelArgs args) {
+    branch_.record(compute_);
+    check(cudaStreamWaitEvent(stream_, branch_.get(), 0), "waiting for an event");
+    args.queue = stream_;
+    kernel.run(args);
+    const std::size_t place = launched_ - first_kept_;
+    if (place == done_.size()) done_.emplace_back(cudaEventDisableTiming);
+    done_[place].record(stream_);
+    ++launched_;
+  }
+  // The stream runs one after the other: who waits for one has waited for those before it.
+  void join(std::size_t count) {
+    if (count <= joined_) return;
+    check(cudaStreamWaitEvent(compute_, done_[count - 1 - first_kept_].get(), 0),
+          "waiting for an event");
+    joined_ = count;
+    if (joined_ == launched_) first_kept_ = launched_;
+  }
+  [[nodiscard]] std::size_t launched() const { return launched_; }
+
+ private:
+  cudaStream_t compute_ = nullptr, stream_ = nullptr;
+  Event branch_{cudaEventDisableTiming};
+  std::deque<Event> done_;  // of the kernels from first_kept_ on
+  std::size_t launched_ = 0, joined_ = 0, first_kept_ = 0;
+};
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index) : index_(index) {
@@ -129,6 +174,7 @@ class CudaDevice final : public Device {
   ~CudaDevice() override {
     (void)cudaDeviceSynchronize();
     lanes_.clear();
+    side_.reset();
     (void)cudaStreamDestroy(compute_);
     (void)cudaStreamDestroy(copies_);
   }
@@ -136,6 +182,13 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::string name() const override { return fmt::format("cuda:{}", index_); }
   [[nodiscard]] std::string kind() const override { return "cuda"; }
   [[nodiscard]] std::string description() const override { return properties_.name; }
+  [[nodiscard]] std::string unique_id() const override {
+    std::string digits;
+    for (const char byte : properties_.uuid.bytes) {
+      digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
+    return digits;
+  }
   // Tensor cores for f16 came with 7.0, for bf16 and TF32 with 8.0.
   [[nodiscard]] std::string refuse(Precision precision) const override {
     const bool modern = properties_.major >= 8;
@@ -208,14 +261,30 @@ class CudaDevice final : public Device {
     lane.slots[lane.next].send(dst, src, bytes, compute_, copies_);
     lane.next = 1 - lane.next;
   }
+  // The copy waits for what was queued before: it does not begin before that is done.
   void download(void* dst, const std::byte* src, std::size_t bytes) override {
+    if (look_) synchronize();
     check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, compute_), "a download");
   }
   void fill(std::byte* dst, std::byte value, std::size_t bytes) override {
     check(cudaMemsetAsync(dst, static_cast<int>(value), bytes, compute_), "a fill");
   }
   void launch(const Kernel& kernel, const KernelArgs& args) override { kernel.run(args); }
-  void synchronize() override { check(cudaStreamSynchronize(compute_), "the device's work"); }
+  void launch_beside(const Kernel& kernel, const KernelArgs& args) override {
+    if (!side_) side_.emplace(compute_);
+    side_->launch(kernel, args);
+  }
+  void join(std::size_t count) override {
+    if (side_) side_->join(count);
+  }
+  [[nodiscard]] std::size_t launched_beside() const override {
+    return side_ ? side_->launched() : 0;
+  }
+  void synchronize() override {
+    if (look_) wait_and_look();
+    check(cudaStreamSynchronize(compute_), "the device's work");
+  }
+  void watch(std::function<void(double)> look) override { look_ = std::move(look); }
   [[nodiscard]] void* queue() const override { return compute_; }
 
   [[nodiscard]] std::unique_ptr<Recording> record(const std::function<void()>& launches) override {
@@ -237,17 +306,36 @@ class CudaDevice final : public Device {
     start_->record(compute_);
     launches();
     stop_->record(compute_);
-    stop_->wait();
+    synchronize();
     float milliseconds = 0.0F;
     check(cudaEventElapsedTime(&milliseconds, start_->get(), stop_->get()), "reading a time");
     return milliseconds * 1e-3;
   }
 
  private:
+  // Until the computing stream is idle.
+  void wait_and_look() {
+    constexpr double kPace = 0.01;  // seconds
+    const Clock::time_point start = Clock::now();
+    double next = kPace;
+    for (;;) {
+      const cudaError_t state = cudaStreamQuery(compute_);
+      if (state != cudaErrorNotReady) return check(state, "the device's work");
+      const double waited = seconds_since(start);
+      if (waited >= next) {
+        look_(waited);
+        next = waited + kPace;
+      }
+      (void)sched_yield();
+    }
+  }
+
   int index_;
   cudaDeviceProp properties_{};
   cudaStream_t compute_ = nullptr, copies_ = nullptr;
   std::optional<Event> start_, stop_;
+  std::optional<SideStream> side_;  // from its first kernel on
+  std::function<void(double)> look_;
   std::size_t allocated_ = 0;
   // Two batches may be under way to each place.
   struct Lane {

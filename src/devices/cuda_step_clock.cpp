@@ -71,9 +71,10 @@ class EventGraph {
     check(cudaStreamEndCapture(stream, &graph_), "capturing a step");
     check(cudaGraphInstantiate(&executable_, graph_, 0), "making a graph of the step");
   }
-  void replay(cudaStream_t stream) const {
-    check(cudaGraphLaunch(executable_, stream), "starting the step");
-    check(cudaStreamSynchronize(stream), "the device's work");
+  void replay(Device& device) const {
+    check(cudaGraphLaunch(executable_, static_cast<cudaStream_t>(device.queue())),
+          "starting the step");
+    device.synchronize();
   }
 
  private:
@@ -82,14 +83,15 @@ class EventGraph {
 };
 
 // The usual distance of two events with nothing between them.
-double cost_of_events(cudaStream_t stream) {
+double cost_of_events(Device& device) {
   const EventList events(kEmptyPairs + 1);
   EventGraph graph;
+  auto* const stream = static_cast<cudaStream_t>(device.queue());
   graph.capture(stream, [&] {
     for (std::size_t i = 0; i <= kEmptyPairs; ++i) events.record(i, stream, true);
   });
-  graph.replay(stream);  // the first replay also brings the graph to the device
-  graph.replay(stream);
+  graph.replay(device);  // the first replay also brings the graph to the device
+  graph.replay(device);
   std::vector<double> seconds = events.seconds();
   std::nth_element(seconds.begin(), seconds.begin() + kEmptyPairs / 2, seconds.end());
   return seconds[kEmptyPairs / 2];
@@ -98,13 +100,18 @@ double cost_of_events(cudaStream_t stream) {
 }  // namespace
 
 struct StepClock::Events {
-  Events(cudaStream_t on, std::size_t number, std::function<void(std::size_t)> what, bool captured)
-      : stream(on), count(number), launch(std::move(what)), capturable(captured), list(number + 1) {
-    check(cudaStreamSynchronize(stream), "the device's work");
+  Events(Device& on, std::size_t number, std::function<void(std::size_t)> what, bool captured)
+      : device(on),
+        stream(static_cast<cudaStream_t>(on.queue())),
+        count(number),
+        launch(std::move(what)),
+        capturable(captured),
+        list(number + 1) {
+    device.synchronize();
     if (!capturable) return;
     graph.capture(stream, [&] { launch_all(); });
-    graph.replay(stream);
-    overhead = cost_of_events(stream);
+    graph.replay(device);
+    overhead = cost_of_events(device);
   }
 
   void launch_all() const {
@@ -115,6 +122,7 @@ struct StepClock::Events {
     }
   }
 
+  Device& device;
   cudaStream_t stream;
   std::size_t count;
   std::function<void(std::size_t)> launch;
@@ -126,17 +134,16 @@ struct StepClock::Events {
 
 StepClock::StepClock(Device& device, std::size_t count, std::function<void(std::size_t)> launch,
                      bool capturable)
-    : events_(std::make_unique<Events>(static_cast<cudaStream_t>(device.queue()), count,
-                                       std::move(launch), capturable)) {}
+    : events_(std::make_unique<Events>(device, count, std::move(launch), capturable)) {}
 
 StepClock::~StepClock() = default;
 
 std::vector<double> StepClock::pass() {
   if (events_->capturable) {
-    events_->graph.replay(events_->stream);
+    events_->graph.replay(events_->device);
   } else {
     events_->launch_all();
-    check(cudaStreamSynchronize(events_->stream), "the device's work");
+    events_->device.synchronize();
   }
   std::vector<double> seconds = events_->list.seconds();
   for (double& s : seconds) s = std::max(s - events_->overhead, kResolution);

@@ -46,6 +46,8 @@ class Device {
   // this part of its memory keep beside it (see stage()).
   [[nodiscard]] virtual std::size_t allocated_memory() const { return 0; }
   [[nodiscard]] virtual std::size_t staging_memory(std::span<const std::byte>) const { return 0; }
+  // Tells graphics processors of one kind apart, on whatever machine; empty: there are no others.
+  [[nodiscard]] virtual std::string unique_id() const { return {}; }
   // What the driver, its libraries and other programs have taken of the device's memory beyond our
   // allocations; nothing when that cannot be told.
   [[nodiscard]] virtual std::optional<std::size_t> runtime_memory() const { return std::nullopt; }
@@ -59,6 +61,10 @@ class Device {
   // Runs a kernel. REQUIRES: kernel and args live until synchronize().
   virtual void launch(const Kernel& kernel, const KernelArgs& args) = 0;
   virtual void synchronize() = 0;
+  // From now on `look` is called every few milliseconds while the host waits for the device, with
+  // the seconds that this wait has taken; what it throws ends the wait. Where work ends without
+  // others' doing it is never called.
+  virtual void watch(std::function<void(double waited_seconds)> look) { (void)look; }
   // Where kernels queue their work; handed to them in their arguments.
   [[nodiscard]] virtual void* queue() const { return nullptr; }
   // Writes down what `launches` launches, without running it. Null where a device gains nothing

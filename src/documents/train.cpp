@@ -92,6 +92,7 @@ std::string train_json(const TrainReport& report) {
       {"broken_images", result.broken_images},
       {"error", text_or_null(report.error)},
       {"kernels", report.kernels},
+      {"recorded_step", report.recorded},
       {"work", to_json(report.identity.work)},
       {"executor", to_json(executor)}};
   Json shares = Json::object();

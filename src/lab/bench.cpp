@@ -246,7 +246,10 @@ BenchReport run_bench(BenchRequest request, CallListener& listener,
   if (!request.tensorboard.empty()) check_event_folder(request.tensorboard);
   for (const Combination& each : wanted) {
     const int ranks = each.rank_count();
-    if (ranks > 1) request.work.ranks.usual_buckets[ranks] = usual_bucket(request.store, ranks);
+    const std::string kind = device_kind(each.device);
+    if (ranks > 1) {
+      request.work.ranks.usual_buckets[{ranks, kind}] = usual_bucket(request.store, ranks, kind);
+    }
   }
   tell_of_crowding(wanted, listener);
   const BenchMatrix matrix = make_matrix(wanted, request.work, listener);
@@ -325,8 +328,7 @@ void bench_as_process(BenchRequest request, std::int64_t number, std::size_t can
 void bench_as_rank(BenchRequest request, std::size_t number, CallListener& listener,
                    const std::function<std::optional<std::string>()>& read,
                    const std::function<void(const std::string&)>& write) {
-  if (launched_ranks() > 1) join_ranks();
-  ensure(joined_ranks() != nullptr, "this process is no rank");
+  ensure(started_ranks() != nullptr, "this process is no rank");
   Ranks& ranks = *joined_ranks();
   const std::vector<Combination> all = checked(request);
   const Combination& combination = all.at(number);

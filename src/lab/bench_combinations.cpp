@@ -169,7 +169,11 @@ std::vector<Combination> combinations(const BenchAxes& axes, const BenchWork& wo
   for (Combination& each : all) {
     if (const std::string device = own_device(each.backend); !device.empty()) each.device = device;
     if (each.device.empty()) each.device = usual_device(each.backend);
-    if (each.backend.empty()) each.backend = default_backend(device_kind(each.device));
+    if (each.backend.empty()) {
+      // Ranks do not measure to choose kernels; what they are compared with does not either.
+      const std::string kind = device_kind(each.device);
+      each.backend = axes.ranks == "1" ? default_backend(kind) : own_backend(kind);
+    }
     each.number = static_cast<std::size_t>(&each - all.data());
   }
   return all;

@@ -11,7 +11,9 @@
 #include "data/catalog.h"
 #include "data/sample_reader.h"
 #include "inspect/network_description.h"
+#include "lab/bucket.h"
 #include "lab/describe_run.h"
+#include "lab/rank_device.h"
 #include "lab/step_data.h"
 #include "measure/iterations/engine_step.h"
 #include "measure/iterations/inference_step.h"
@@ -42,7 +44,9 @@ class Builder {
     }
     // A device that only the peer knows: what we compute for comparison, we compute on the cpu.
     const bool elsewhere = peer && combination.device == "mps";
-    const std::shared_ptr<Device> device = device_of(elsewhere ? "cpu" : combination.device);
+    const std::string name = elsewhere ? "cpu" : combination.device;
+    const std::shared_ptr<Device> device =
+        device_of(ranks_ != nullptr ? device_of_rank(name, *ranks_) : name);
     OptimizerOptions optimizer = work_.optimizer;
     if (!combination.optimizer.empty()) optimizer.name = combination.optimizer;
 
@@ -57,7 +61,7 @@ class Builder {
                  .workers = work_.workers,
                  .ranks = combination.rank_count(),
                  .connected = combination.connected(),
-                 .bucket_bytes = bucket_bytes(combination.rank_count()),
+                 .bucket_bytes = bucket_bytes(combination),
                  .wire = wire_type(work_.ranks.reduce),
                  .synchronise_norms = work_.ranks.synchronise_norms};
     spec.step.precision =
@@ -70,7 +74,10 @@ class Builder {
         plan_request(run, peer ? std::string(own_backend(device->kind())) : combination.backend);
     tell_of_search(spec.plan, listener_);
     const std::int64_t batch = spec.step.batch;
-    if (ranks_ != nullptr) divide(spec, combination.connected());
+    if (ranks_ != nullptr) {
+      spec.plan.measure = false;  // all ranks take the same kernels
+      divide(spec, combination.connected());
+    }
     check_memory_of(spec.step, spec.plan, *device);
     spec.crop = spec.step.flip = work_.loader && source.photos;
     const DataPointer data = data_of(source, batch, spec.step);
@@ -107,7 +114,11 @@ class Builder {
 
   std::unique_ptr<MeasuredStep> measured(const RunSpec& spec, std::shared_ptr<Device> device,
                                          DataPointer data) {
-    const Identity identity = describe_run(spec);
+    Identity identity = describe_run(spec);
+    if (ranks_ != nullptr && spec.connected) {
+      identity.executor.nodes = ranks_->nodes();
+      identity.executor.transport = ranks_->transport();
+    }
     const auto seed = static_cast<std::uint64_t>(work_.run.seed);
     if (spec.peer) {
       return make_peer_step(
@@ -154,16 +165,16 @@ class Builder {
 
   // ---- Ranks.
 
-  [[nodiscard]] std::int64_t bucket_bytes(int ranks) const {
+  [[nodiscard]] std::int64_t bucket_bytes(const Combination& combination) const {
     if (work_.ranks.bucket_mib) return std::llround(*work_.ranks.bucket_mib * (1 << 20));
-    const auto usual = work_.ranks.usual_buckets.find(ranks);
-    return usual != work_.ranks.usual_buckets.end() ? usual->second : kBucketBytes;
+    const std::string kind = device_kind(combination.device);
+    const auto usual = work_.ranks.usual_buckets.find({combination.rank_count(), kind});
+    return usual != work_.ranks.usual_buckets.end() ? usual->second : unmeasured_bucket(kind);
   }
 
   static void check_ranks(const Combination& combination) {
     if (combination.rank_count() == 1) return;
     if (is_peer(combination.backend)) bad_input("a peer computes in one process");
-    if (combination.device != "cpu") bad_input("ranks work on the cpu so far");
     if (combination.backend == "auto") {
       bad_input("--backend auto: ranks would choose different kernels; name a backend");
     }
@@ -222,7 +233,7 @@ class Builder {
     std::shared_ptr<Device>& device = devices_[name];
     if (device == nullptr) {
       try {
-        device = make_device(name);
+        device = ranks_ != nullptr ? make_rank_device(name) : make_device(name);
       } catch (...) {
         devices_.erase(name);
         throw;
@@ -346,8 +357,8 @@ std::int64_t BenchMatrix::available_memory(const std::string& name) const {
 }
 
 BenchMatrix make_matrix(const std::vector<Combination>& combinations, const BenchWork& work,
-                        CallListener& listener) {
-  Builder builder(work, listener);
+                        CallListener& listener, Ranks* ranks) {
+  Builder builder(work, listener, ranks);
   BenchMatrix matrix;
   for (const Combination& combination : combinations) {
     try {

@@ -29,7 +29,8 @@ struct RankWork {
   bool weak = false;                 // a batch is that of each rank, not of all
   bool unconnected = false;          // measures as many processes that exchange nothing, too
   std::optional<double> bucket_mib;  // nothing: the usual one
-  std::map<int, std::int64_t> usual_buckets = {};  // bytes, by ranks; others: kBucketBytes
+  // Bytes, by ranks and kind of device; for others what is usual without links that were measured.
+  std::map<std::pair<int, std::string>, std::int64_t> usual_buckets = {};
   bool synchronise_norms = false;
   std::string reduce = "fp32";  // how gradients travel
   // The words that start this program as a rank of the configuration with that number.
@@ -82,8 +83,10 @@ struct BenchMatrix {
 
 // Plans all of them, tells plans where asked for, and allocates nothing but the data. Throws
 // bad_input when none can be measured.
+// `ranks`: this process is one of them, and takes its part of the steps; null: it starts them.
 [[nodiscard]] BenchMatrix make_matrix(const std::vector<Combination>& combinations,
-                                      const BenchWork& work, CallListener& listener);
+                                      const BenchWork& work, CallListener& listener,
+                                      Ranks* ranks = nullptr);
 
 // What one of several ranks computes of a configuration.
 [[nodiscard]] std::unique_ptr<MeasuredStep> make_step_of_rank(const Combination& combination,

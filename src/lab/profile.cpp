@@ -3,15 +3,40 @@
 #include "analysis/compare/stored.h"
 #include "analysis/roofline/points.h"
 #include "base/error.h"
+#include "lab/bucket.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/iterations/provider_shares.h"
 #include "measure/profile/stored.h"
 #include "peers/peer_name.h"
+#include "ranks/agree.h"
 
 namespace ridgeline {
 namespace {
 
 constexpr std::int64_t kMostSteps = 10000;
+
+// One of several ranks. The first tells and stores; each sees where its own time goes.
+void fit_to_ranks(ProfileRequest& request, Ranks& ranks) {
+  const std::string started = std::to_string(ranks.size());
+  if (request.axes.ranks == "1") request.axes.ranks = started;
+  together(ranks, [&] {
+    if (request.axes.ranks == started) return;
+    bad_input("--ranks {}: {} processes were started", request.axes.ranks, started);
+  });
+  if (request.work.run.threads == 0) request.work.run.threads = threads_of_rank(ranks);
+  if (!request.work.ranks.bucket_mib) {
+    const std::string kind =
+        device_kind(request.axes.devices.empty() ? "cpu" : request.axes.devices);
+    request.work.ranks.usual_buckets[{ranks.size(), kind}] =
+        usual_bucket(request.store, ranks, kind);
+  }
+  if (ranks.first()) return;
+  request.store.none = true;
+  request.against.clear();
+  request.telemetry_hz = 0.0;
+  request.no_roof = true;
+  request.work.run.print_plan = request.work.run.explain = false;
+}
 
 // All that can be checked before anything is loaded.
 Combination checked(ProfileRequest& request) {
@@ -160,9 +185,11 @@ Collected collect(MeasuredStep& step, const ProfileRequest& request, CallListene
   collecting.iterations = request.steps;
   collecting.counters = request.counters;
   collecting.telemetry_hz = request.telemetry_hz;
-  collecting.go_on = [&](std::int64_t done, std::int64_t total) {
+  // Ranks end together: by the signal that mpirun sends them.
+  const bool alone = joined_ranks() == nullptr;
+  collecting.go_on = [&, alone](std::int64_t done, std::int64_t total) {
     listener.progress(done, total, "iteration");
-    return listener.go_on();
+    return !alone || listener.go_on();
   };
   return collect_profile(step, collecting);
 }
@@ -185,10 +212,18 @@ RunRecord record_of(std::optional<Store>& store, const ProfileRequest& request,
 }  // namespace
 
 ProfileReport run_profile(ProfileRequest request, CallListener& listener) {
-  const Combination combination = checked(request);
+  Ranks* const ranks = started_ranks();
+  if (ranks != nullptr) fit_to_ranks(request, *ranks);
+  // Ranks go on together, or none does.
+  const auto all = [&](const auto& body) { ranks != nullptr ? together(*ranks, body) : body(); };
+  Combination combination;
   ProfileReport report;
-  report.against = other_side(request);
-  const BenchMatrix matrix = make_matrix({combination}, request.work, listener);
+  all([&] {
+    combination = checked(request);
+    report.against = other_side(request);
+  });
+  BenchMatrix matrix;
+  all([&] { matrix = make_matrix({combination}, request.work, listener, ranks); });
   std::optional<Store> store = open_store(request.store);
   const RunRecord run = record_of(store, request, matrix);
   std::vector<Missing> missing;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "backends/registry.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -18,7 +19,9 @@
 #include "data/sample_reader.h"
 #include "lab/bucket.h"
 #include "lab/describe_run.h"
+#include "lab/rank_device.h"
 #include "measure/step_times.h"
+#include "ranks/agree.h"
 #include "ranks/launch.h"
 
 namespace ridgeline {
@@ -124,12 +127,6 @@ void check_positive(const char* option, const std::optional<std::int64_t>& value
   if (value && *value < 1) bad_input("{} {}: must be at least 1", option, *value);
 }
 
-// What has kernels on the CPU alone.
-void check_host(const RunOptions& run) {
-  if (device_kind(run.device) == "cpu") return;
-  bad_input("--device {}: ranks, --micro-batch and --clip-norm work on the cpu so far", run.device);
-}
-
 void check(const RankOptions& options) {
   if (!(options.timeout >= 1.0) || !std::isfinite(options.timeout)) {
     bad_input("--rank-timeout {}: must be at least 1 second", options.timeout);
@@ -140,28 +137,12 @@ void check(const RankOptions& options) {
   (void)wire_type(options.reduce);
 }
 
-// The ranks that this process was started with; null: none.
-Ranks* started_ranks() {
-  if (launched_ranks() > 1) join_ranks();
-  return joined_ranks();
-}
-
-// Rank 0 looks it up for all.
-std::int64_t bucket_of_all(const StoreOptions& store, Ranks& ranks) {
-  std::int64_t bytes = 0;
-  if (ranks.first()) {
-    try {
-      bytes = usual_bucket(store, ranks.size());
-    } catch (const Error&) {
-      bytes = kBucketBytes;  // a store that cannot be read is told later
-    }
-  }
-  ranks.all_reduce({&bytes, 1}, Ranks::Reduction::maximum);
-  return bytes;
-}
-
-// What differs from rank to rank for good.
+// What differs from rank to rank for good, and what ranks do otherwise than one process.
 TrainRequest of_rank(TrainRequest request, Ranks& ranks) {
+  request.run.device = device_of_rank(request.run.device, ranks);
+  if (request.run.backend.empty()) {
+    request.run.backend = own_backend(device_kind(request.run.device));
+  }
   if (request.run.threads == 0) request.run.threads = threads_of_rank(ranks);
   if (ranks.first()) return request;
   request.checkpoint.write = false;
@@ -202,7 +183,6 @@ TrainConfig config_of(const TrainRequest& request) {
     }
     config.step.clip_norm = *request.clip_norm;
   }
-  if (config.micro_batch > 0 || config.step.clip_norm > 0.0) check_host(request.run);
   if (request.loss_scale) {
     if (request.run.precision != "fp16") bad_input("--loss-scale belongs to --precision fp16");
     if (!(*request.loss_scale > 0.0) || !std::isfinite(*request.loss_scale)) {
@@ -344,20 +324,21 @@ Beginning begin(const TrainRequest& request, Ranks* ranks, std::int64_t bucket,
   check(request.record);
   check(request.ranks);
   if (ranks != nullptr) {
-    check_host(request.run);
     if (request.ranks.count && *request.ranks.count != ranks->size()) {
       bad_input("--ranks {}: {} processes were started", *request.ranks.count, ranks->size());
     }
     if (config.plan.backend == kAuto) {
       bad_input("--backend auto: ranks would choose different kernels; name a backend");
     }
+    config.plan.measure = false;  // all ranks take the same kernels
     config.ranks = ranks;
     config.synchronise_norms = request.ranks.synchronise_norms;
     config.wire = wire_type(request.ranks.reduce);
   }
   made.checkpoints = std::make_unique<TrainCheckpoints>(request.checkpoint);
   config.bucket_bytes = bucket_of(request.ranks, bucket, *made.checkpoints);
-  std::unique_ptr<Device> device = make_device(request.run.device);
+  std::unique_ptr<Device> device =
+      ranks != nullptr ? make_rank_device(request.run.device) : make_device(request.run.device);
   config.step.precision = precision_of(request.run, *device);
 
   const Clock::time_point start = Clock::now();
@@ -395,29 +376,13 @@ std::vector<std::string> common_ground(Trainer& trainer, const TrainReport& repo
   lines.push_back(fmt::format("gradients travel as: {}", name_of(trainer.config().wire)));
   lines.push_back(fmt::format("bytes that travel together: {}", trainer.config().bucket_bytes));
   lines.push_back(fmt::format("steps done: {}", trainer.beginning().result.steps));
-  lines.push_back(fmt::format("kernels: {:x}", hash_of(joined(trainer.kernels(), ";"))));
+  lines.push_back(
+      fmt::format("kernels: {:x}", hash_of(joined(trainer.whole_batch_kernels(), ";"))));
   return lines;
 }
 
-// All ranks begin, or none: they tell each other what went wrong, and whether they are about to do
-// the same. Throws on every rank what rank 0 is to tell.
-void agree(Ranks& ranks, const std::exception* error, const Beginning& here) {
-  std::string own;
-  if (error != nullptr) {
-    const auto* known = dynamic_cast<const Error*>(error);
-    const int kind = static_cast<int>(known != nullptr ? known->kind() : ErrorKind::failure);
-    own = fmt::format("{}{}", kind, reason_of(*error));
-  }
-  const std::vector<std::string> errors = ranks.gather(own);
-  for (std::size_t rank = 0; rank < errors.size(); ++rank) {
-    if (errors[rank].empty()) continue;
-    ranks.end_together();
-    const bool same = std::all_of(errors.begin(), errors.end(),
-                                  [&](const std::string& other) { return other == errors[rank]; });
-    const std::string text = errors[rank].substr(1);
-    throw Error(static_cast<ErrorKind>(errors[rank][0] - '0'),
-                same ? text : fmt::format("rank {}: {}", rank, text));
-  }
+// Throws on every rank what rank 0 is to tell, where they are not about to do the same.
+void compare(Ranks& ranks, const Beginning& here) {
   const std::vector<std::string> own_lines = common_ground(*here.trainer, here.report);
   const std::vector<std::string> all = ranks.gather(joined(own_lines, "\n"));
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
@@ -432,23 +397,22 @@ void agree(Ranks& ranks, const std::exception* error, const Beginning& here) {
 
 // Ranks of another machine have processors of their own; so have those that mpirun has tied to
 // some.
-void tell_of_crowding(const RankOptions& options, const Ranks& ranks, TrainListener& listener) {
-  if (!options.count) return;
+void tell_of_ranks(const TrainRequest& request, const Ranks& ranks, TrainListener& listener) {
+  if (!ranks.first()) return;
+  if (const std::string note = rank_device_note(request.run.device); !note.empty()) {
+    listener.note(note);
+  }
+  if (!request.ranks.count) return;
   const std::string note = crowding_note(ranks.local_size());
-  if (!note.empty() && ranks.first()) listener.note(note);
+  if (!note.empty()) listener.note(note);
 }
 
 Beginning begin_together(const TrainRequest& request, Ranks& ranks, std::int64_t bucket,
                          TrainListener& listener) {
   Beginning made;
-  try {
-    made = begin(request, &ranks, bucket, listener);
-  } catch (const std::exception& error) {
-    agree(ranks, &error, made);
-    throw;
-  }
-  agree(ranks, nullptr, made);
-  tell_of_crowding(request.ranks, ranks, listener);
+  together(ranks, [&] { made = begin(request, &ranks, bucket, listener); });
+  compare(ranks, made);
+  tell_of_ranks(request, ranks, listener);
   ranks.set_patience(request.ranks.timeout);
   return made;
 }
@@ -459,7 +423,8 @@ TrainReport run_train(const TrainRequest& asked, TrainListener& listener) {
   Ranks* const ranks = started_ranks();
   const TrainRequest request = ranks != nullptr ? of_rank(asked, *ranks) : asked;
   const std::int64_t bucket =
-      ranks != nullptr ? bucket_of_all(request.record.store, *ranks) : kBucketBytes;
+      ranks != nullptr ? usual_bucket(request.record.store, *ranks, device_kind(request.run.device))
+                       : kBucketBytes;
   Beginning made = ranks != nullptr ? begin_together(request, *ranks, bucket, listener)
                                     : begin(request, nullptr, bucket, listener);
   TrainReport& report = made.report;
@@ -475,6 +440,7 @@ TrainReport run_train(const TrainRequest& asked, TrainListener& listener) {
   listener.begun(report, checkpoints.former_epochs());
   try {
     report.result = trainer.train(observer);
+    report.recorded = trainer.runner().session().is_recorded(trainer.training_plan());
   } catch (const std::exception& error) {
     report.result = observer.reached();
     report.error = reason_of(error);

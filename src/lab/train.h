@@ -63,6 +63,7 @@ struct TrainReport {
   double load_seconds = 0.0, setup_seconds = 0.0;
   std::int64_t state_bytes = 0, scratch_bytes = 0;
   std::vector<std::string> kernels;  // of the training step, in order
+  bool recorded = false;             // the device replayed it as a whole: a CUDA graph
   TrainResult result;
   std::string error;  // why it failed; empty: it did not
   ErrorKind error_kind = ErrorKind::failure;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "analysis/roofline/roofs.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -187,7 +188,7 @@ std::string unit_of(const Plan& plan, const Step& step, const Device& device) {
   if (!step.kernel->unit.empty()) return std::string(step.kernel->unit);
   if (!step.nodes.empty() && plan.graph->node(step.nodes[0]).kind == OpKind::all_reduce) {
     const auto& reduce = std::get<AllReduceAttributes>(plan.graph->node(step.nodes[0]).attributes);
-    return fmt::format("{} ranks", reduce.ranks);
+    return link_unit(reduce.ranks, device.kind());
   }
   const std::string plain = computes_in_doubles(plan, step) ? "fp64" : "fp32";
   if (device.kind() != "cuda") return plain;

@@ -303,8 +303,10 @@ void Session::ask_before(const Bound& bound, std::size_t step) const {
   if (stop_ && may_stop && stop_()) throw Interrupted();
 }
 
-// Who observes sees steps one by one: none runs beside another then.
+// Who observes sees steps one by one, unless they say that they can see more: none runs beside
+// another then.
 void Session::launch_all(const Bound& bound) {
+  const bool overlaps = observer_ == nullptr || observer_->watches_beside();
   const std::size_t before = device_.launched_beside();
   std::size_t done = 0;
   const auto exposed = [&](auto&& body) {
@@ -313,7 +315,7 @@ void Session::launch_all(const Bound& bound) {
     exposed_seconds_ += seconds_since(start);
   };
   const auto join = [&](std::size_t step) {
-    if (observer_ != nullptr || bound.beside_done[step] == done) return;
+    if (!overlaps || bound.beside_done[step] == done) return;
     done = bound.beside_done[step];
     exposed([&] { device_.join(before + done); });
   };
@@ -322,8 +324,10 @@ void Session::launch_all(const Bound& bound) {
     join(s);
     if (observer_ != nullptr) observer_->before(s);
     const Step& step = bound.plan.steps[s];
-    if (step.runs_beside() && observer_ == nullptr) {
-      device_.launch_beside(*step.kernel, bound.steps[s].args);
+    if (step.runs_beside() && overlaps) {
+      const Kernel& kernel =
+          observer_ != nullptr ? observer_->beside(s, *step.kernel) : *step.kernel;
+      device_.launch_beside(kernel, bound.steps[s].args);
     } else if (step.kernel->traits.beside) {
       exposed([&] { device_.launch(*step.kernel, bound.steps[s].args); });
     } else {

@@ -25,6 +25,14 @@ class StepObserver {
   virtual ~StepObserver() = default;
   virtual void before(std::size_t step) = 0;
   virtual void after(std::size_t step) = 0;
+  // Whether steps may run beside others while it watches; otherwise all run one after another.
+  [[nodiscard]] virtual bool watches_beside() const { return false; }
+  // What runs in the place of a step's kernel beside others: one that is timed, where the kernel
+  // alone would not tell. before() and after() enclose its launch.
+  [[nodiscard]] virtual const Kernel& beside(std::size_t step, const Kernel& kernel) {
+    (void)step;
+    return kernel;
+  }
   // Around each run of a plan, replays too.
   virtual void before_run(std::size_t plan) { (void)plan; }
   virtual void after_run() {}
@@ -77,6 +85,8 @@ class Session {
   [[nodiscard]] StepState read_step_state() const;
 
   void run(PlanId id);
+  // Whether its runs are replays of a recording, from the second one on.
+  [[nodiscard]] bool is_recorded(PlanId id) const { return plans_[id]->recording != nullptr; }
   // Of all runs so far: seconds in which nothing was computed because a step that may run beside
   // others, an exchange with other processes, was not done.
   [[nodiscard]] double exposed_seconds() const { return exposed_seconds_; }

@@ -86,7 +86,11 @@ class MpiRanks final : public Ranks {
     module_.abort(code);
     _exit(code);
   }
-  void finish() override { module_.finish(); }
+  void finish() override {
+    if (at_finish_) at_finish_();
+    module_.finish();
+  }
+  [[nodiscard]] std::string missing() override { return module_.missing(patience_); }
 
  private:
   void reduce(void* data, std::size_t count, mpi::Type type, Reduction reduction) {
@@ -196,6 +200,11 @@ void join_ranks() {
 }
 
 Ranks* joined_ranks() { return current(); }
+
+Ranks* started_ranks() {
+  if (launched_ranks() > 1) join_ranks();
+  return joined_ranks();
+}
 
 void use_ranks(Ranks* ranks) { current() = ranks; }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,12 +30,17 @@ class Ranks {
   [[nodiscard]] int nodes() const { return nodes_; }  // machines
   [[nodiscard]] bool first() const { return rank_ == 0; }
   [[nodiscard]] const std::string& transport() const { return transport_; }  // "Open MPI v4.1.4"
+  // What joins their devices as well.
+  void add_transport(const std::string& name) { transport_ = name + ", " + transport_; }
 
   // That calls have taken so far, waiting for other ranks counted.
   [[nodiscard]] double seconds() const { return seconds_; }
 
   // How long a rank waits for the others before it gives the job up.
   void set_patience(double seconds) { patience_ = seconds; }
+  [[nodiscard]] double patience() const { return patience_; }
+  // Where that time is up: which ranks do not answer, in words. Ranks that ask take some seconds.
+  [[nodiscard]] virtual std::string missing() = 0;
 
   // Every rank calls these in the same order, one at a time, from any thread. They throw a failure
   // that names the ranks that did not come.
@@ -62,6 +68,8 @@ class Ranks {
   [[noreturn]] virtual void abort(int code) = 0;
   // Before a process ends by itself. REQUIRES: all ranks do so.
   virtual void finish() = 0;
+  // Calls this first then.
+  void at_finish(std::function<void()> call) { at_finish_ = std::move(call); }
 
  protected:
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, nodes_ = 1;
@@ -69,6 +77,7 @@ class Ranks {
   double patience_ = 300.0;
   double seconds_ = 0.0;
   bool together_ = false;
+  std::function<void()> at_finish_;
 };
 
 // The number of ranks of the job that this process was started in, by mpirun or srun; 1: alone.
@@ -80,6 +89,8 @@ class Ranks {
 void join_ranks();
 // Those that this process has joined; null: it is alone.
 [[nodiscard]] Ranks* joined_ranks();
+// Joins those that this process was started with, where there are any.
+[[nodiscard]] Ranks* started_ranks();
 // In place of MPI's, for tests; null: none.
 void use_ranks(Ranks* ranks);
 

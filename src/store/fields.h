@@ -409,8 +409,8 @@ template <>
 struct Fields<Ceiling> {
   using R = Ceiling;
   static constexpr std::tuple list = {
-      Field{"device", &R::device, "", "`cpu`, `cuda:0`; `ranks:4`: the links of so many",
-            "NOT NULL"},
+      Field{"device", &R::device, "",
+            "`cpu`, `cuda:0`; `ranks:4`, `gpu-ranks:4`: the links of so many", "NOT NULL"},
       Field{"kind", &R::kind, "", "`compute`, `bandwidth`, `latency`, `transfer` or `link`"},
       Field{"subject", &R::subject, "",
             "`fp32`; `L1`, `memory`; `kernel launch`; `to device`; `all-reduce`"},

@@ -255,15 +255,23 @@ void Trainer::check_memory_for_plans() const {
 }
 
 std::vector<std::string> Trainer::kernels() const {
+  std::vector<std::string> names = whole_batch_kernels();
+  add_kernels(plans_.train_rest, names);
+  return names;
+}
+
+std::vector<std::string> Trainer::whole_batch_kernels() const {
   std::vector<std::string> names;
-  for (const StepPasses* step : {&plans_.train, &plans_.train_rest}) {
-    for (const Pass& pass : step->passes) {
-      for (const Step& one : runner_->session().plan(pass.plan).steps) {
-        names.push_back(one.kernel_name());
-      }
+  add_kernels(plans_.train, names);
+  return names;
+}
+
+void Trainer::add_kernels(const StepPasses& step, std::vector<std::string>& names) const {
+  for (const Pass& pass : step.passes) {
+    for (const Step& one : runner_->session().plan(pass.plan).steps) {
+      names.push_back(one.kernel_name());
     }
   }
-  return names;
 }
 
 Evaluation Trainer::evaluate(ConfusionMatrix* confusion) {

@@ -185,6 +185,8 @@ class Trainer {
   }
   // Names of the kernels of a training step, in order, and of the last, smaller one's.
   [[nodiscard]] std::vector<std::string> kernels() const;
+  // Of the former alone: of the smaller one, ranks may have more rows or fewer.
+  [[nodiscard]] std::vector<std::string> whole_batch_kernels() const;
   [[nodiscard]] double setup_seconds() const { return setup_seconds_; }
 
  private:
@@ -206,6 +208,7 @@ class Trainer {
     std::optional<EvaluationPlans> eval;
   };
 
+  void add_kernels(const StepPasses& step, std::vector<std::string>& names) const;
   Plans add_plans(StepRunner& runner, std::int64_t batch) const;
   [[nodiscard]] StepPasses add_passes(StepRunner& runner, std::int64_t batch, bool seldom) const;
   [[nodiscard]] std::int64_t eval_batch(std::int64_t batch) const;

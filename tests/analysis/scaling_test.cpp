@@ -109,12 +109,12 @@ TEST(Scaling, TheBucketIsTheSmallestThatCostsLittle) {
   for (std::int64_t bytes = 1 << 10; bytes <= 64 << 20; bytes *= 4) {
     ceilings.push_back(link(2, bytes, 10e-6 + static_cast<double>(bytes) * 1e-9));
   }
-  EXPECT_EQ(best_bucket(ceilings, 2), 128 << 10);
-  EXPECT_EQ(best_bucket(ceilings, 4), kBucketBytes) << "nothing is known of four ranks";
+  EXPECT_EQ(best_bucket(ceilings, 2, "cpu"), 128 << 10);
+  EXPECT_EQ(best_bucket(ceilings, 4, "cpu"), kBucketBytes) << "nothing is known of four ranks";
   for (Ceiling& ceiling : ceilings) {
     ceiling.low += 1e-3;  // a slow network: a hundred times as large
   }
-  EXPECT_EQ(best_bucket(ceilings, 2), 8 << 20);
+  EXPECT_EQ(best_bucket(ceilings, 2, "cpu"), 8 << 20);
 }
 
 }  // namespace

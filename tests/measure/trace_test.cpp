@@ -27,7 +27,8 @@ using testing::stepped_profile;
 constexpr std::int64_t kProcess = 4321;
 
 Json trace_of(const Profile& profile) {
-  return Json::parse(trace_json(profile, {.process = kProcess, .name = "t.json", .gpu = {}}));
+  return Json::parse(
+      trace_json(profile, {.process = {.host_pid = kProcess}, .name = "t.json", .gpu = {}}));
 }
 
 std::vector<Json> events_of(const Json& trace, const std::string& phase) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "backends/auto.h"
 #include "base/half.h"
@@ -43,6 +45,7 @@ class TwinRanks final : public Ranks {
   }
   [[noreturn]] void abort(int code) override { std::_Exit(code); }
   void finish() override {}
+  [[nodiscard]] std::string missing() override { return {}; }
 
   std::size_t calls = 0;
 
@@ -162,6 +165,43 @@ TEST(RankPlan, OverlapChangesNoBit) {
     weights.push_back(std::move(all));
   }
   EXPECT_TRUE(weights[0] == weights[1]);
+}
+
+// Kernels that cover the loss and its gradient together, or a whole step, know that the gradient is
+// that of a part of the batch.
+TEST(RankPlan, EveryBackendComputesThePartsGradient) {
+  TwinRanks ranks;
+  const Split data = make_synthetic(
+      {.channels = 3, .height = 12, .width = 12, .classes = 10, .count = 24, .test_count = 0});
+  for (const char* model : {"mlp", "mnist_cnn"}) {
+    std::map<std::string, std::vector<float>> weights;
+    for (const char* backend : {"reference", "native", "onednn"}) {
+      TrainConfig config;
+      config.step.model.name = model;
+      config.step.model.channels = 3;
+      config.step.model.height = config.step.model.width = 12;
+      config.step.batch = 8;
+      config.plan.backend = backend;
+      config.learning_rate = 0.1;
+      config.epochs = 2;
+      config.ranks = &ranks;
+      Trainer trainer(config, data, make_cpu_device());
+      TrainObserver silent;
+      (void)trainer.train(silent);
+      for (const StepRunner::NamedTensor& tensor : trainer.runner().read_weights()) {
+        const auto* values = reinterpret_cast<const float*>(tensor.bytes.data());
+        std::vector<float>& all = weights[backend];
+        all.insert(all.end(), values, values + tensor.bytes.size() / sizeof(float));
+      }
+    }
+    for (const auto& [backend, values] : weights) {
+      float largest = 0.0F;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        largest = std::max(largest, std::abs(values[i] - weights["reference"][i]));
+      }
+      EXPECT_LT(largest, 1e-5F) << backend << ", " << model;
+    }
+  }
 }
 
 // Two ranks with the same gradients: twice what one has, rounded to the type that travels. Each

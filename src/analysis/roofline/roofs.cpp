@@ -77,14 +77,16 @@ std::optional<double> latency_of(std::span<const Ceiling> ceilings, const std::s
   return std::nullopt;
 }
 
-// From the ceilings of devices "ranks:4".
+// From the ceilings of devices "ranks:4" and "gpu-ranks:4".
 std::vector<LinkRoof> links_of(std::span<const Ceiling> ceilings) {
-  constexpr std::string_view kRanks = "ranks:";
+  constexpr std::string_view kRanks = "ranks:", kGpuRanks = "gpu-ranks:";
   std::vector<LinkRoof> links;
   for (const Ceiling& ceiling : ceilings) {
-    if (!ceiling.device.starts_with(kRanks) || ceiling.kind != "latency") continue;
+    const bool gpus = ceiling.device.starts_with(kGpuRanks);
+    if ((!gpus && !ceiling.device.starts_with(kRanks)) || ceiling.kind != "latency") continue;
+    const std::string count = ceiling.device.substr(gpus ? kGpuRanks.size() : kRanks.size());
     links.push_back(
-        {ceiling.device.substr(kRanks.size()) + " ranks", ceiling.capacity_bytes, ceiling.low});
+        {count + (gpus ? " GPU ranks" : " ranks"), ceiling.capacity_bytes, ceiling.low});
   }
   std::stable_sort(links.begin(), links.end(),
                    [](const LinkRoof& a, const LinkRoof& b) { return a.bytes < b.bytes; });
@@ -98,6 +100,10 @@ std::string scope_text(const std::string& device, bool scaled, int threads) {
 }
 
 }  // namespace
+
+std::string link_unit(int ranks, std::string_view device_kind) {
+  return fmt::format("{}{} ranks", ranks, device_kind == "cuda" ? " GPU" : "");
+}
 
 std::string unit_of(const Ceiling& ceiling) {
   const bool own =

@@ -27,10 +27,11 @@ struct MemoryRoof {
 
 // The least time of an all-reduce of so many bytes.
 struct LinkRoof {
-  std::string unit;  // as in StepTime: "4 ranks"
+  std::string unit;  // as in StepTime: "4 ranks", "4 GPU ranks"
   std::int64_t bytes = 0;
   double seconds = 0.0;
 };
+[[nodiscard]] std::string link_unit(int ranks, std::string_view device_kind);
 
 struct Roofs {
   std::string device;

@@ -23,6 +23,7 @@ std::span<const KernelRow> move_rows();  // shuffle, pad, resize
 std::span<const KernelRow> normalize_rows();
 std::span<const KernelRow> loss_rows();
 std::span<const KernelRow> optimizer_rows();  // sgd, adam, overflow_guard
+std::span<const KernelRow> gradient_rows();   // accumulate, clip_norm
 std::span<const KernelRow> mlp_step_rows();   // whole small networks
 std::span<const KernelRow> small_cnn_rows();
 

@@ -1,46 +1,17 @@
 #include "backends/cudnn/library.h"
 
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 
 #include <array>
 #include <map>
 
 #include "base/error.h"
+#include "base/shared_library.h"
 
 namespace ridgeline::cudnn {
 namespace {
 
 constexpr std::size_t kOldestCudnn = 90000;
-
-// An open library and the first thing that went wrong with it. It stays open to the end.
-class SharedLibrary {
- public:
-  explicit SharedLibrary(std::initializer_list<std::string> names) {
-    for (const std::string& name : names) {
-      library_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (library_ != nullptr) return;
-      // The first name is the one that is wanted: its absence is what the user can act on.
-      if (problem_.empty()) problem_ = dlerror();
-    }
-  }
-
-  template <typename Function>
-  void find(const char* name, Function& function) {
-    if (library_ == nullptr) return;
-    function = reinterpret_cast<Function>(dlsym(library_, name));
-    if (function == nullptr && missing_.empty()) missing_ = name;
-  }
-
-  [[nodiscard]] std::string problem() const {
-    if (library_ == nullptr) return problem_;
-    return missing_.empty() ? std::string() : fmt::format("it has no function {}", missing_);
-  }
-
- private:
-  void* library_ = nullptr;
-  std::string problem_, missing_;
-};
 
 struct Libraries {
   CudnnFunctions cudnn;

@@ -128,6 +128,7 @@ class MlpStep final : public Kernel {
     const StepNodes step = *find_step(graph, problem.nodes[0]);
     network_ = network_of(graph, step);
     smoothing_ = loss_of(graph, step).label_smoothing;
+    diff_weight_ = std::get<LossAttributes>(graph.node(step.loss_backward).attributes).weight;
     pixels_ = step.normalize != kNoNode;
     if (pixels_) {
       const auto& a = std::get<NormalizeAttributes>(graph.node(step.normalize).attributes);
@@ -184,7 +185,9 @@ class MlpStep final : public Kernel {
     options.smoothing = static_cast<float>(smoothing_);
     options.rank = new_totals_.has_value();
     const auto valid = static_cast<double>(input.valid);
-    if (input.valid > 0) options.diff_scale = static_cast<float>(args.state->loss_scale / valid);
+    if (input.valid > 0) {
+      options.diff_scale = static_cast<float>(args.state->loss_scale * diff_weight_ / valid);
+    }
 
     const MlpSums sums = run_mlp_step(network, input, options, slots_, args.workspace);
     const auto loss = static_cast<float>(input.valid == 0 ? 0.0 : sums.loss / valid);
@@ -214,6 +217,7 @@ class MlpStep final : public Kernel {
   int slots_;
   MlpNetwork network_;
   double smoothing_ = 0.0;
+  double diff_weight_ = 1.0;  // of the gradient: these rows' share of a batch
   bool pixels_ = false;
   float scale_ = 1.0F, shift_ = 0.0F;
   std::size_t src_ = 0, labels_ = 0, totals_ = 0;

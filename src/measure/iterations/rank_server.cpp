@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "measure/iterations/details_json.h"
 #include "measure/iterations/rank_step.h"
+#include "ranks/agree.h"
 
 namespace ridgeline {
 namespace {
@@ -61,25 +62,15 @@ class Server {
   // Work without exchanges, which may fail on one rank alone.
   template <typename Body>
   Json together(Body body) {
-    std::string error;
+    std::optional<Error> trouble;
     try {
       body();
-    } catch (const Error& thrown) {
-      error = fmt::format("{}{}", static_cast<int>(thrown.kind()), thrown.what());
-    } catch (const std::exception& thrown) {
-      error = fmt::format("{}{}", static_cast<int>(ErrorKind::failure), thrown.what());
+      trouble = trouble_of_any(ranks_, nullptr);
+    } catch (const std::exception& error) {
+      trouble = trouble_of_any(ranks_, &error);
     }
-    const std::vector<std::string> errors = ranks_.gather(error);
-    for (std::size_t rank = 0; rank < errors.size(); ++rank) {
-      if (errors[rank].empty()) continue;
-      const bool same = std::all_of(errors.begin(), errors.end(), [&](const std::string& other) {
-        return other == errors[rank];
-      });
-      const std::string text = errors[rank].substr(1);
-      return {{"error", same ? text : fmt::format("rank {}: {}", rank, text)},
-              {"kind", errors[rank][0] - '0'}};
-    }
-    return {};
+    if (!trouble) return {};
+    return {{"error", trouble->what()}, {"kind", static_cast<int>(trouble->kind())}};
   }
 
   Json about() {
@@ -99,6 +90,7 @@ class Server {
     std::vector<Times> own;
     ranks_.barrier();
     step_->run(count, [&](const Iteration& iteration) {
+      exchanges_seen_ = iteration.exchange_seconds.has_value();
       own.push_back({iteration.wall_seconds, iteration.exchange_seconds.value_or(0.0),
                      iteration.exposed_seconds.value_or(0.0)});
       return true;
@@ -118,7 +110,7 @@ class Server {
       }
       Sample& sample = samples.emplace_back();
       sample.wall_seconds = mean.wall;
-      if (!connected_) continue;
+      if (!connected_ || !exchanges_seen_) continue;
       sample.exchange_seconds = mean.exchange;
       sample.exposed_seconds = mean.exposed;
     }
@@ -147,14 +139,17 @@ class Server {
       const auto found = details.numbers.find(name);
       if (found != details.numbers.end()) found->second *= ranks_.size();
     }
-    const SlowRank slow = slow_rank(busy_, machines_);
-    details.numbers["slow_rank_share"] = slow.share;
-    if (slow.finding && connected_) details.findings.push_back(*slow.finding);
+    if (exchanges_seen_) {
+      const SlowRank slow = slow_rank(busy_, machines_);
+      details.numbers["slow_rank_share"] = slow.share;
+      if (slow.finding && connected_) details.findings.push_back(*slow.finding);
+    }
     return {{"details", details_json(details)}};
   }
 
   std::unique_ptr<MeasuredStep> step_;
   bool connected_;
+  bool exchanges_seen_ = false;  // it is known how long they take
   Ranks& ranks_;
   std::vector<std::string> machines_;      // of each rank
   std::vector<std::vector<double>> busy_;  // of each rank, of each iteration

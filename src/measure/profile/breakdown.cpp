@@ -50,6 +50,9 @@ std::optional<Part> claim_of(const ProfileEvent& event, bool host_computes) {
       return host_computes ? Part::copy : Part::data;
     case Activity::step:
       return host_computes ? std::optional(Part::kernel) : std::nullopt;
+    case Activity::exchange:
+      // What it hides behind steps belongs to them: the rest is waited for.
+      return Part::idle;
     case Activity::iteration:
     case Activity::body:
       return std::nullopt;
@@ -149,7 +152,8 @@ SharedTime share_time(std::span<const ProfileEvent> events, std::size_t steps, b
       if (!part || begin >= end) continue;
       ensure(event.step < static_cast<std::int64_t>(steps), "step {} of {}", event.step, steps);
       // A call of the runtime belongs to the host, whatever it started.
-      const bool of_step = *part == Part::kernel || *part == Part::copy;
+      const bool of_step =
+          *part == Part::kernel || *part == Part::copy || event.activity == Activity::exchange;
       claims.push_back({*part, begin, end, of_step ? event.step : -1});
     }
     share_out(iteration, claims, weight, shared);

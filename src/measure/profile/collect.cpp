@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <utility>
 
 #include "backends/registry.h"
 #include "base/clock.h"
@@ -20,31 +22,66 @@ namespace {
 
 constexpr std::int64_t kWarmup = 3;  // a device records its launches in the second
 
-// Steps as the host runs them, and what the threads do of each.
+struct Span {
+  std::size_t step = 0;
+  Clock::time_point begin, end;
+};
+
+// A kernel that another thread runs, and when it ran.
+class TimedKernel final : public Kernel {
+ public:
+  TimedKernel(std::size_t step, const Kernel& kernel) : step_(step), kernel_(kernel) {}
+
+  void run(const KernelArgs& args) const override {
+    const Clock::time_point begin = Clock::now();
+    kernel_.run(args);
+    spans_.push_back({step_, begin, Clock::now()});
+  }
+  // Between two runs of the plan: what was seen since the last call.
+  [[nodiscard]] std::vector<Span> take() const { return std::exchange(spans_, {}); }
+
+ private:
+  std::size_t step_;
+  const Kernel& kernel_;
+  mutable std::vector<Span> spans_;
+};
+
+// Steps as the host runs them, those that other threads run beside them, and what the threads do of
+// each.
 class HostWatch final : public StepObserver {
  public:
-  struct Span {
-    std::size_t step = 0;
-    Clock::time_point begin, end;
-  };
-
   explicit HostWatch(std::size_t steps) : threads_(thread_count()) { spans_.reserve(steps); }
+
+  [[nodiscard]] bool watches_beside() const override { return true; }
+  [[nodiscard]] const Kernel& beside(std::size_t step, const Kernel& kernel) override {
+    return beside_.try_emplace(step, step, kernel).first->second;
+  }
 
   void before(std::size_t step) override {
     threads_.set_step(static_cast<std::int64_t>(step));
     begin_ = Clock::now();
   }
   void after(std::size_t step) override {
-    spans_.push_back({step, begin_, Clock::now()});
     threads_.set_step(-1);
+    // Its launch takes no time.
+    if (!beside_.contains(step)) spans_.push_back({step, begin_, Clock::now()});
   }
 
   std::vector<Span>& spans() { return spans_; }
+  [[nodiscard]] std::vector<Span> spans_beside() {
+    std::vector<Span> all;
+    for (const auto& [step, kernel] : beside_) {
+      const std::vector<Span> some = kernel.take();
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }
   ThreadActivity& threads() { return threads_; }
 
  private:
   ThreadActivity threads_;
   std::vector<Span> spans_;
+  std::map<std::size_t, TimedKernel> beside_;  // by step
   Clock::time_point begin_;
 };
 
@@ -231,11 +268,15 @@ class Collection {
     step_.run(options_.iterations, [&](const Iteration& iteration) {
       const auto number = static_cast<std::int64_t>(walls_.size());
       add_host_events(iteration);
-      for (const HostWatch::Span& span : watch.spans()) {
+      for (const Span& span : watch.spans()) {
         add(Activity::step, names[span.step], "host", at(span.begin), at(span.end), number,
             static_cast<std::int64_t>(span.step));
       }
       watch.spans().clear();
+      for (const Span& span : watch.spans_beside()) {
+        add(Activity::exchange, names[span.step], "exchange", at(span.begin), at(span.end), number,
+            static_cast<std::int64_t>(span.step));
+      }
       for (const ThreadActivity::Body& body : watch.threads().take()) {
         const std::string& name =
             body.step < 0 ? kNoStep : names[static_cast<std::size_t>(body.step)];
@@ -276,7 +317,11 @@ class Collection {
     if (made.profiler == nullptr) {
       miss("activity of the device", made.reason + "; each step is timed by events instead");
       watch_iterations();
-      stepwise_ = measure_steps(*session_, plan_).seconds;
+      // All ranks make as many passes.
+      const bool alone = collected_.profile.executor.ranks == 1;
+      stepwise_ = measure_steps(*session_, plan_,
+                                alone ? StepMeasuring() : StepMeasuring{.patience_seconds = 0.0})
+                      .seconds;
       return;
     }
     try {

@@ -24,6 +24,7 @@ enum class Activity {
   kernel,     // on the device
   copy,
   fill,
+  exchange,  // a step that waits for other processes beside the computing
 };
 
 struct ProfileEvent {

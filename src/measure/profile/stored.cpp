@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::size_t kMostThreads = 8;
 
-constexpr std::array<std::string_view, 9> kActivityNames = {
-    "iteration", "step", "body", "data_wait", "upload", "runtime", "kernel", "copy", "fill"};
+constexpr std::array<std::string_view, 10> kActivityNames = {
+    "iteration", "step",   "body", "data_wait", "upload",
+    "runtime",   "kernel", "copy", "fill",      "exchange"};
 
 // The watched iteration of middle length.
 const ProfileEvent* middle_of(const Profile& profile) {

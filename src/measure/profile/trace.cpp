@@ -58,44 +58,85 @@ Json description_of(const Profile& profile) {
 
 }  // namespace
 
-std::string trace_json(const Profile& profile, const TraceDetails& details) {
+std::string trace_events(const Profile& profile, const TraceProcess& process) {
+  const TraceTracks tracks = trace_tracks(profile, process);
+  std::string text;
+  for (const std::vector<std::string>& lines :
+       {metadata_lines(tracks), span_lines(profile, tracks), flow_lines(tracks),
+        counter_lines(profile, tracks)}) {
+    for (const std::string& line : lines) text += (text.empty() ? "" : ",\n") + line;
+  }
+  return text;
+}
+
+std::string trace_json(const Profile& profile, const TraceDetails& details,
+                       const std::string& others) {
   const TraceTracks tracks = trace_tracks(profile, details.process);
   Json devices = Json::array();
   if (details.gpu) devices.push_back(device_json(profile, *details.gpu));
   // HolisticTraceAnalysis looks for the rank with a pattern that wants a blank after the colon.
   std::string text = fmt::format(
       "{{\n\"schemaVersion\": 1,\n\"deviceProperties\": {},\n"
-      "\"distributedInfo\": {{\"backend\": \"none\", \"rank\": 0, \"world_size\": 1}},\n"
+      "\"distributedInfo\": {{\"backend\": \"{}\", \"rank\": {}, \"world_size\": {}}},\n"
       "\"ridgeline\": {},\n\"traceName\": {},\n\"displayTimeUnit\": \"ms\",\n"
       "\"baseTimeNanoseconds\": {},\n\"traceEvents\": [\n",
-      json_text(devices), json_text(description_of(profile)), json_string(details.name),
+      json_text(devices),
+      tracks.ranks == 1      ? "none"
+      : on_graphics(profile) ? "nccl"
+                             : "mpi",
+      tracks.rank, tracks.ranks, json_text(description_of(profile)), json_string(details.name),
       profile.began_unix_nanoseconds > 0 ? profile.began_unix_nanoseconds + tracks.beginning : 0);
-  bool first = true;
-  for (const std::vector<std::string>& lines :
-       {metadata_lines(tracks), span_lines(profile, tracks), flow_lines(tracks),
-        counter_lines(profile, tracks), window_lines(tracks)}) {
-    for (const std::string& line : lines) {
-      if (!first) text += ",\n";
-      first = false;
-      text += line;
-    }
-  }
+  text += trace_events(profile, details.process);
+  if (!others.empty()) text += ",\n" + others;
+  for (const std::string& line : window_lines(tracks)) text += ",\n" + line;
   return text + "\n]\n}\n";
 }
 
-void write_trace(const Profile& profile, const std::string& path) {
+namespace {
+
+TraceDetails details_of(const Profile& profile, const std::string& path) {
   TraceDetails details;
-  details.process = getpid();
+  details.process.host_pid = getpid();
   details.name = std::filesystem::path(path).filename().string();
   if (on_graphics(profile)) {
     const std::vector<GpuInfo> gpus = cuda_devices();
     const auto index = static_cast<std::size_t>(device_index(profile.executor.device));
     if (index < gpus.size()) details.gpu = gpus[index];
   }
+  return details;
+}
+
+void write_text(const std::string& path, const std::string& text) {
   DurableFile file(path);
-  const std::string text = trace_json(profile, details);
   file.write(path.ends_with(".gz") ? gzipped(text) : text);
   file.commit();
+}
+
+}  // namespace
+
+void write_trace(const Profile& profile, const std::string& path) {
+  write_text(path, trace_json(profile, details_of(profile, path)));
+}
+
+void write_trace(const Profile& profile, const std::string& path, Ranks& ranks) {
+  TraceDetails details = details_of(profile, path);
+  TraceProcess& process = details.process;
+  process.rank = ranks.rank();
+  process.ranks = ranks.size();
+  // Each profile counts from a moment of its own; the earliest beginning is that of the trace.
+  const std::int64_t own =
+      profile.began_unix_nanoseconds + trace_tracks(profile, process).beginning;
+  std::int64_t earliest = -own;
+  ranks.all_reduce({&earliest, 1}, Ranks::Reduction::maximum);
+  process.earlier = own + earliest;
+  const std::vector<std::string> all =
+      ranks.gather(ranks.first() ? std::string() : trace_events(profile, process));
+  if (!ranks.first()) return;
+  std::string others;
+  for (const std::string& events : all) {
+    if (!events.empty()) others += (others.empty() ? "" : ",\n") + events;
+  }
+  write_text(path, trace_json(profile, details, others));
 }
 
 }  // namespace ridgeline

@@ -20,6 +20,7 @@ std::string_view category_of(Activity activity) {
     case Activity::step:
     case Activity::body:
     case Activity::upload:
+    case Activity::exchange:
       return "cpu_op";
     case Activity::runtime:
       return "cuda_runtime";
@@ -58,7 +59,8 @@ std::string name_of(const Profile& profile, const ProfileEvent& event) {
   if (event.activity == Activity::copy) return copy_name(event.name);
   if (event.activity == Activity::fill) return "Memset (Device)";
   const StepTime* step = step_of(profile, event);
-  const bool by_ops = event.activity == Activity::step || event.activity == Activity::body;
+  const bool by_ops = event.activity == Activity::step || event.activity == Activity::body ||
+                      event.activity == Activity::exchange;
   if (by_ops && step != nullptr && !step->ops.empty()) return step->ops;
   return event.name;
 }
@@ -111,11 +113,13 @@ Members arguments_of(const Profile& profile, const TraceTracks& tracks, const Tr
   if (step == nullptr || event.activity == Activity::runtime) return arguments;
   arguments.add("layer", step->layer);
   arguments.add("phase", step->phase);
-  if (event.activity == Activity::step) {
+  if (event.activity == Activity::step || event.activity == Activity::exchange) {
     arguments.add("kernel", step->kernel);
     // Where the host computes, its steps are the kernels: HolisticTraceAnalysis counts as computing
     // what has a stream.
-    if (!is_graphics(profile.executor.device)) arguments.add("stream", std::int64_t{0});
+    if (!is_graphics(profile.executor.device)) {
+      arguments.add("stream", std::int64_t{event.activity == Activity::exchange ? 1 : 0});
+    }
     arguments.add("flops", step->flops);
     arguments.add("bytes read", step->bytes_read);
     arguments.add("bytes written", step->bytes_written);
@@ -133,9 +137,12 @@ std::string metadata_line(const char* name, std::int64_t pid, std::int64_t tid, 
 
 std::string flow_line(char phase, const TraceTracks& tracks, const TraceSpan& span) {
   const TraceTrack& track = tracks.tracks[span.track];
+  // Runtimes of several ranks count alike.
+  constexpr int kRankBits = 40;
+  const auto rank = static_cast<std::uint64_t>(tracks.rank);
   return fmt::format(
       R"({{"ph":"{}","id":{},"pid":{},"tid":{},"ts":{},"cat":"ac2g","name":"ac2g"{}}})", phase,
-      span.event->correlation, track.pid, track.tid, microseconds(span.begin),
+      span.event->correlation + (rank << kRankBits), track.pid, track.tid, microseconds(span.begin),
       phase == 'f' ? R"(,"bp":"e")" : "");
 }
 
@@ -152,8 +159,9 @@ void add_readings(const Profile& profile, const TraceTracks& tracks,
     Members values;
     values.raw("value", fmt::format("{}", reading.value));
     const bool graphics = is_graphics(reading.device);
+    const std::int64_t device = tracks.ranks > 1 ? tracks.device_pid : device_index(reading.device);
     lines.push_back(counter_line(reading.device + ' ' + reading.sensor,
-                                 graphics ? device_index(reading.device) : tracks.host_pid,
+                                 graphics ? device : tracks.host_pid,
                                  tracks.nanoseconds(reading.at_seconds), values));
   }
 }
@@ -224,11 +232,14 @@ std::vector<std::string> metadata_lines(const TraceTracks& tracks) {
     lines.push_back(
         metadata_line("process_sort_index", pid, 0, "sort_index", fmt::format("{}", place)));
   };
-  process(tracks.host_pid, "CPU", tracks.host_pid);
+  const std::string whose = tracks.ranks > 1 ? fmt::format("rank {}, ", tracks.rank) : "";
+  process(tracks.host_pid, whose + "CPU", tracks.host_pid);
   if (std::any_of(tracks.tracks.begin(), tracks.tracks.end(),
                   [](const TraceTrack& track) { return track.on_device; })) {
-    process(tracks.device_pid, fmt::format("GPU {}", tracks.device_pid),
-            tracks.device_pid + kBelowTheHost);
+    const std::int64_t index =
+        tracks.ranks > 1 ? tracks.device_pid - tracks.host_pid : tracks.device_pid;
+    process(tracks.device_pid, fmt::format("{}GPU {}", whose, index % 1000),
+            tracks.device_pid + (tracks.ranks > 1 ? 0 : kBelowTheHost));
   }
   std::int64_t place = 0;
   for (const TraceTrack& track : tracks.tracks) {

@@ -75,16 +75,25 @@ std::int64_t TraceTracks::nanoseconds(double profile_seconds) const {
   return rounded(profile_seconds) - beginning;
 }
 
-TraceTracks trace_tracks(const Profile& profile, std::int64_t host_pid) {
+TraceTracks trace_tracks(const Profile& profile, const TraceProcess& process) {
   TraceTracks all;
-  all.host_pid = host_pid;
+  all.rank = process.rank;
+  all.ranks = process.ranks;
+  all.host_pid = process.host_pid;
   all.device_pid = device_index(profile.executor.device);
+  if (all.ranks > 1) {
+    constexpr std::int64_t kRank = 1'000'000, kDevices = 500'000;
+    all.host_pid = kRank * (all.rank + 1);
+    all.device_pid += all.host_pid + kDevices;
+  }
   for (const ProfileEvent& event : profile.events) {
     all.beginning = std::min(all.beginning, rounded(event.begin));
   }
   for (const Reading& reading : profile.readings) {
     all.beginning = std::min(all.beginning, rounded(reading.at_seconds));
   }
+
+  all.beginning -= process.earlier;
 
   std::map<decltype(order_of({}, false)), std::vector<TraceSpan>> by_track;
   for (const ProfileEvent& event : profile.events) {
@@ -101,11 +110,11 @@ TraceTracks trace_tracks(const Profile& profile, std::int64_t host_pid) {
       return std::tuple(a.begin, -a.end, a.event->activity) <
              std::tuple(b.begin, -b.end, b.event->activity);
     });
-    const std::int64_t pid = on_device ? all.device_pid : host_pid;
+    const std::int64_t pid = on_device ? all.device_pid : all.host_pid;
     const bool numbered = group == 1;
     // A thread 0 of parallel loops stands beside the host's own track: both are the process's first
     // thread, but only one can have its id.
-    const std::int64_t wanted = on_device ? (numbered ? number : 0) : host_pid + number;
+    const std::int64_t wanted = on_device ? (numbered ? number : 0) : all.host_pid + number;
     std::vector<std::pair<Lane, std::vector<TraceSpan>>> lanes;
     for (const TraceSpan& span : spans) {
       auto lane = std::find_if(lanes.begin(), lanes.end(),

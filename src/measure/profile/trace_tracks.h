@@ -23,8 +23,17 @@ struct TraceSpan {
   std::size_t track = 0;
 };
 
+// Whose trace it is.
+struct TraceProcess {
+  std::int64_t host_pid = 0;
+  // Of several ranks whose traces become one: processes then have numbers of their own.
+  int rank = 0, ranks = 1;
+  std::int64_t earlier = 0;  // nanoseconds by which the trace of all begins before this one's own
+};
+
 struct TraceTracks {
   std::int64_t host_pid = 0, device_pid = 0;
+  int rank = 0, ranks = 1;
   std::vector<TraceTrack> tracks;
   std::vector<TraceSpan> spans;  // track by track, in order of time, the enclosing one first
   // What profile seconds are in the trace: nanoseconds. The trace begins with its earliest event or
@@ -39,7 +48,7 @@ struct TraceTracks {
 // device's index and the stream. Spans of a track never overlap in part: on the host they nest, on
 // a device they follow each other; what would not fit goes to a second lane of the track, with its
 // times as they are. REQUIRES: all times are finite.
-[[nodiscard]] TraceTracks trace_tracks(const Profile& profile, std::int64_t host_pid);
+[[nodiscard]] TraceTracks trace_tracks(const Profile& profile, const TraceProcess& process);
 
 // 1 of "cuda:1"; 0 where a device has no number.
 [[nodiscard]] std::int64_t device_index(const std::string& device);

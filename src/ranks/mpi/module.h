@@ -8,7 +8,7 @@
 namespace ridgeline::mpi {
 
 // Raised with every change of this header.
-inline constexpr std::uint32_t kModuleVersion = 2;
+inline constexpr std::uint32_t kModuleVersion = 3;
 inline constexpr const char* kModuleFile = "libridgeline_mpi.so";
 inline constexpr const char* kOpenFunction = "ridgeline_mpi_open";
 inline constexpr const char* kIsOpenMpi = "ridgeline_mpi_is_open_mpi";  // an int, not 0: it is
@@ -33,6 +33,8 @@ struct Module {
   // `mine` has `bytes` for each rank, one behind the other; so has `all` from each.
   const char* (*all_to_all)(const void* mine, std::int64_t bytes, void* all,
                             double seconds) = nullptr;
+  // Asks around for some seconds, after a wait of `seconds`: who does not answer, in words.
+  const char* (*missing)(double seconds) = nullptr;
   // Ends the processes of all ranks.
   void (*abort)(int code) = nullptr;
   // The last call. REQUIRES: all ranks come to it.

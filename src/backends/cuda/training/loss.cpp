@@ -37,6 +37,7 @@ class Loss final : public Kernel {
         new_totals_ = problem.find_output(node.outputs[0]);
       } else if (node.kind == OpKind::softmax_cross_entropy_backward) {
         diff_logits_ = problem.find_output(node.outputs[0]);
+        diff_weight_ = std::get<LossAttributes>(node.attributes).weight;
       } else if (contains(problem.nodes, problem.graph->value(node.inputs[0]).producer)) {
         cast_diff_logits_ = problem.find_output(node.outputs[0]);
       }
@@ -52,6 +53,7 @@ class Loss final : public Kernel {
     task.classes = shape_[1];
     task.smoothing = attributes_.label_smoothing;
     task.weight = attributes_.weight;
+    task.diff_weight = diff_weight_;
     if (probabilities_) task.probabilities = matrix_of(args.outputs[*probabilities_]);
     if (diff_logits_) task.diff_logits = matrix_of(args.outputs[*diff_logits_]);
     if (cast_diff_logits_) task.cast_diff_logits = matrix_of(args.outputs[*cast_diff_logits_]);
@@ -66,6 +68,7 @@ class Loss final : public Kernel {
  private:
   Shape shape_;
   LossAttributes attributes_;
+  double diff_weight_ = 1.0;
   std::size_t labels_ = 1, totals_ = 0;
   std::optional<std::size_t> loss_, probabilities_, new_totals_, diff_logits_, cast_diff_logits_;
 };
@@ -84,7 +87,7 @@ class LossBackward final : public Kernel {
     task.rows = args.inputs[0].shape()[0];
     task.classes = args.inputs[0].shape()[1];
     task.smoothing = attributes_.label_smoothing;
-    task.weight = attributes_.weight;
+    task.diff_weight = attributes_.weight;
     launch_loss_backward(task, args.state, stream_of(args));
   }
 

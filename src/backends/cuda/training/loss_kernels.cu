@@ -52,7 +52,7 @@ __device__ __forceinline__ Gradient gradient_of(const LossTask& task, const Step
   gradient.share = static_cast<float>(task.smoothing / static_cast<double>(task.classes));
   gradient.of_label = static_cast<float>(1.0 - task.smoothing);
   if (valid > 0) {
-    const double scale = state.loss_scale * task.weight;
+    const double scale = state.loss_scale * task.diff_weight;
     gradient.scale = static_cast<float>(scale / static_cast<double>(valid));
   }
   return gradient;

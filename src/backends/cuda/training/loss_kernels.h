@@ -20,7 +20,8 @@ struct LossTask {
   const std::int32_t* labels = nullptr;
   std::int64_t rows = 0, classes = 0;
   double smoothing = 0.0;
-  double weight = 1.0;  // of the loss and its gradient
+  double weight = 1.0;       // of the loss
+  double diff_weight = 1.0;  // of its gradient: of a part of a batch its share
 
   // What the rows add up to; null: left out.
   float* loss = nullptr;

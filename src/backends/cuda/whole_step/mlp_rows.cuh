@@ -23,7 +23,8 @@ struct MlpTile {
 };
 
 __device__ __forceinline__ LossOptions loss_options(const MlpStep& step, std::int64_t valid) {
-  const double scale = valid > 0 ? step.state->loss_scale / static_cast<double>(valid) : 0.0;
+  const double weighted = step.state->loss_scale * step.diff_weight;
+  const double scale = valid > 0 ? weighted / static_cast<double>(valid) : 0.0;
   return {step.smoothing, static_cast<float>(scale)};
 }
 

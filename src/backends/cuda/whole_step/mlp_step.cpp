@@ -156,6 +156,7 @@ class MlpStepKernel final : public Kernel {
     step_.classes =
         static_cast<int>(graph.value(input_of(graph, nodes.logits.linear, 1)).spec.shape[0]);
     step_.smoothing = smoothing_of(graph, nodes.loss);
+    step_.diff_weight = diff_weight_of(graph, nodes.loss);
     if (nodes.hidden.activation != kNoNode) {
       const auto& a =
           std::get<ActivationAttributes>(graph.node(nodes.hidden.activation).attributes);

@@ -25,6 +25,7 @@ struct MlpStep {
   int activation = kNoActivation;
   float slope = 0.0F;
   float smoothing = 0.0F;
+  double diff_weight = 1.0;         // of the loss's gradient: of a part of a batch its share
   const float* weights1 = nullptr;  // hidden x inputs
   const float* bias1 = nullptr;
   const float* weights2 = nullptr;  // classes x hidden

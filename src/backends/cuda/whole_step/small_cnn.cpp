@@ -183,6 +183,7 @@ class SmallCnnStep final : public Kernel {
     net_.g = geometry_of(graph, nodes);
     ensure(plan_small_cnn(net_, device_limits()), "small_cnn_step was checked on another device");
     net_.smoothing = smoothing_of(graph, nodes.loss);
+    net_.diff_weight = diff_weight_of(graph, nodes.loss);
     const PixelScale scale = pixel_scale_of(graph.node(nodes.normalize));
     net_.scale = scale.scale;
     net_.shift = scale.shift;

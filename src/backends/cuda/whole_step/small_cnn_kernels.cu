@@ -15,7 +15,8 @@ __global__ void __launch_bounds__(kCnnThreads, 1) small_cnn_step(SmallCnn net) {
   const CnnPartials partials(net.g);
   float* const out = net.partials + static_cast<std::int64_t>(blockIdx.x) * partials.stride;
   const std::int64_t valid = valid_rows(net.state, net.g.batch);
-  const double scale = valid > 0 ? net.state->loss_scale / static_cast<double>(valid) : 0.0;
+  const double weighted = net.state->loss_scale * net.diff_weight;
+  const double scale = valid > 0 ? weighted / static_cast<double>(valid) : 0.0;
   const LossOptions options = {net.smoothing, static_cast<float>(scale)};
   LossSums loss;
 

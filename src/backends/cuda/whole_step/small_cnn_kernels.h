@@ -66,6 +66,7 @@ struct SmallCnn {
   const std::int32_t* labels = nullptr;
   const StepState* state = nullptr;
   float smoothing = 0.0F;
+  double diff_weight = 1.0;  // of the loss's gradient: of a part of a batch its share
   // As in the graph: (filters, channels, kernel, kernel) and (outputs, inputs).
   const float* weights1 = nullptr;
   const float* bias1 = nullptr;

@@ -140,6 +140,10 @@ float smoothing_of(const Graph& graph, const LossNodes& nodes) {
   return static_cast<float>(attributes.label_smoothing);
 }
 
+double diff_weight_of(const Graph& graph, const LossNodes& nodes) {
+  return std::get<LossAttributes>(graph.node(nodes.backward).attributes).weight;
+}
+
 std::string check_normalize(const Node& node) {
   const auto& a = std::get<NormalizeAttributes>(node.attributes);
   const auto alike = [](const std::vector<double>& values) {

@@ -74,6 +74,8 @@ struct LossPlaces {
 };
 
 [[nodiscard]] float smoothing_of(const Graph& graph, const LossNodes& nodes);
+// Of the loss's gradient.
+[[nodiscard]] double diff_weight_of(const Graph& graph, const LossNodes& nodes);
 
 // Pixels become pixel * scale + shift; channels are normalised alike.
 struct PixelScale {
