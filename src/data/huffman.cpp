@@ -50,7 +50,7 @@ void HuffmanTable::note_symbol(std::uint32_t code, int length, std::uint8_t symb
   }
 }
 
-bool HuffmanTable::set(const std::uint8_t* counts, const std::uint8_t* symbols) {
+bool HuffmanTable::set(const std::uint8_t* counts, const std::uint8_t* symbols, int most) {
   int total = 0;
   for (int i = 0; i < kMostBits; ++i) total += counts[i];
   if (total == 0 || total > 256) return false;
@@ -68,9 +68,11 @@ bool HuffmanTable::set(const std::uint8_t* counts, const std::uint8_t* symbols) 
     const auto l = static_cast<std::size_t>(length);
     to_place_[l] = place - static_cast<std::int32_t>(code);
     for (int i = 0; i < counts[length - 1]; ++i, ++code, ++place) {
-      if (code >= 1U << length) return false;
+      if (code >= 1U << length || symbols[place] > most) return false;
       note_symbol(code, length, symbols[place]);
     }
+    // As libjpeg: no code is all ones.
+    if (counts[length - 1] > 0 && code >= 1U << length) return false;
     above_[l] = code << (kMostBits - length);
   }
   above_[kMostBits + 1] = ~0U;

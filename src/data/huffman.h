@@ -15,8 +15,9 @@ namespace ridgeline {
 // and their symbols in the order of the codes.
 class HuffmanTable {
  public:
-  // False for what is no prefix code. Costs nothing where the table is the one of before.
-  [[nodiscard]] bool set(const std::uint8_t* counts, const std::uint8_t* symbols);
+  // False for what is no prefix code, or has a symbol above `most`. Costs nothing where the table
+  // is the one of before.
+  [[nodiscard]] bool set(const std::uint8_t* counts, const std::uint8_t* symbols, int most);
 
  private:
   friend class ScanDecoder;
@@ -55,6 +56,8 @@ class ScanDecoder {
   // kBlock. Returns their number; below 0 where the scan is damaged.
   int block(const HuffmanTable& dc, const HuffmanTable& ac, std::int32_t& predicted,
             std::uint32_t* to);
+  // Whether a marker follows the bits, and not the end of a file that was cut off.
+  [[nodiscard]] bool ends_with_marker() const { return rest_.size() >= 2; }
   // Passes restart marker `number` (0 to 7). False where it is not there.
   [[nodiscard]] bool restart(int number);
 

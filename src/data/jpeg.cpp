@@ -27,6 +27,9 @@ constexpr std::int64_t kMostPixelsPerByte = 512;
 constexpr int kMostScans = 200;
 // The library's own memory: coefficients of a progressive image of kMostPixels do not fit.
 constexpr long kMostMemory = 1L << 30;
+// Means of blocks lie within 1024 and half a step of quantisation. Beyond it the file is damaged,
+// and what the library makes of it depends on the instructions that it uses.
+constexpr std::int64_t kMostMean = 2048;
 // Neighbours that the smooth upsampling of colours looks at, with room to spare.
 constexpr int kMargin = 8;
 
@@ -296,7 +299,8 @@ bool JpegReader::read_blocks(const PixelArea& area, JpegBlocks& blocks) {
     const JHUFF_TBL* ac = s.info.ac_huff_tbl_ptrs[component.ac_tbl_no];
     if (quantisation == nullptr || dc == nullptr || ac == nullptr) return false;
     HuffmanTable &dc_table = s.tables[2 * c], &ac_table = s.tables[2 * c + 1];
-    if (!dc_table.set(dc->bits + 1, dc->huffval) || !ac_table.set(ac->bits + 1, ac->huffval)) {
+    if (!dc_table.set(dc->bits + 1, dc->huffval, 15) ||
+        !ac_table.set(ac->bits + 1, ac->huffval, 255)) {
       return false;
     }
     std::copy_n(quantisation->quantval, kBlockPixels, blocks.channel[c].quantisation);
@@ -314,12 +318,11 @@ bool JpegReader::read_scan(std::span<ScanChannel> scan, JpegBlocks& blocks) {
   ScanDecoder decoder({info.src->next_input_byte, info.src->bytes_in_buffer}, state_->scan);
   const BlockChannel& light = blocks.channel[0];
   const int units_across = units_along(light.samples_x, scan[0].across);
-  int units_down = 0;
-  for (std::size_t c = 0; c < scan.size(); ++c) {
-    const BlockChannel& channel = blocks.channel[c];
-    const int rows = channel.first_y + channel.rows;
-    units_down = std::max(units_down, (rows + scan[c].down - 1) / scan[c].down);
-  }
+  // decode() reads a margin and looks a unit ahead: what it would find fault with is found here
+  // too.
+  const int units_down =
+      std::min(units_along(light.samples_y, scan[0].down),
+               units_along(blocks.y + blocks.height + kMargin, scan[0].down) + 1);
   std::size_t used = 0;
   unsigned units = 0;
   for (int unit_y = 0; unit_y < units_down; ++unit_y) {
@@ -342,7 +345,8 @@ bool JpegReader::read_scan(std::span<ScanChannel> scan, JpegBlocks& blocks) {
           }
           const int count = decoder.block(*coding.dc, *coding.ac, coding.predicted,
                                           blocks.coefficients.data() + used);
-          if (count < 0) return false;
+          const std::int64_t mean = std::int64_t{coding.predicted} * channel.quantisation[0];
+          if (count < 0 || mean < -kMostMean || mean > kMostMean) return false;
           if (!needed) continue;
           blocks.starts[static_cast<std::size_t>(channel.first_block + y * channel.columns + x)] =
               block_start(used, count);
@@ -352,7 +356,7 @@ bool JpegReader::read_scan(std::span<ScanChannel> scan, JpegBlocks& blocks) {
     }
   }
   blocks.coefficient_count = used;
-  return true;
+  return decoder.ends_with_marker();
 }
 
 }  // namespace ridgeline
