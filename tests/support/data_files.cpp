@@ -7,7 +7,7 @@
 
 namespace ridgeline::testing {
 
-Bytes read_bytes(const std::filesystem::path& path) {
+Bytes file_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
