@@ -1,11 +1,12 @@
 // How fast images become batches: one core, stage by stage. bench/loader.py runs it beside
 // torchvision; alone it prints milliseconds for each image.
 //
-//   loader STAGE FOLDER [SIDE]      STAGE: libjpeg, decode, crop, evaluate, read, or pack:FILE
+//   loader STAGE FOLDER [SIDE]      STAGE: libjpeg, decode, crop, evaluate, job, read, or pack:FILE
 //
 // `libjpeg` is the library's plain loop (full decode to RGB at the scale that the crop allows),
 // `decode` the project's decoder on the same images at the same scales, `crop` decoding and random
-// resized crop, `evaluate` the transform of evaluation, `read` the files alone.
+// resized crop, `evaluate` the transform of evaluation, `job` what is left of `crop` for the host
+// where a GPU does the rest, `read` the files alone.
 
 #include <cstdio>
 // libjpeg's header needs FILE.
@@ -19,6 +20,7 @@
 
 #include "base/error.h"
 #include "data/catalog.h"
+#include "data/image_job.h"
 #include "data/image_transform.h"
 #include "data/sample_reader.h"
 
@@ -64,7 +66,7 @@ int eighths_for(const PixelArea& crop, int side) {
 int run(int argc, char** argv) {
   if (argc < 3) {
     std::fprintf(stderr,
-                 "usage: loader libjpeg|decode|crop|evaluate|read|pack:FILE FOLDER [SIDE]\n");
+                 "usage: loader libjpeg|decode|crop|evaluate|job|read|pack:FILE FOLDER [SIDE]\n");
     return 2;
   }
   const std::string stage = argv[1];
@@ -87,6 +89,7 @@ int run(int argc, char** argv) {
     }
   }
   SampleReader cropped(data, {.crop = true}), plain(data, {});
+  ImageJobMaker maker;
   Bytes pixels(data.sample_bytes()), buffer;
   const auto one = [&](std::int32_t i) {
     const auto at = static_cast<std::size_t>(i);
@@ -99,6 +102,15 @@ int run(int argc, char** argv) {
       (void)cropped.read({.sample = i}, pixels);
     } else if (stage == "evaluate" || packed) {
       (void)plain.read({.sample = i}, pixels);
+    } else if (stage == "job") {
+      const StoredImage image = data.images->fetch(data.image_numbers[at], buffer);
+      const TransformRequest request{.target = {side, side}, .crop = true, .sample = i};
+      if (maker.make(image, request, ImageForm::blocks)) {
+        buffer.resize(maker.part_bytes());
+        (void)maker.put(buffer.data(), 0);
+      } else {
+        (void)cropped.read({.sample = i}, pixels);
+      }
     } else if (stage == "read") {
       (void)data.images->fetch(data.image_numbers[at], buffer);
     } else {

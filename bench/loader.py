@@ -61,6 +61,7 @@ def main():
             "libjpeg-turbo alone": ours("libjpeg"),
             "decode": ours("decode"),
             "decode + random resized crop": ours("crop"),
+            "the host's part of it for a GPU": ours("job"),
             "torchvision RandomResizedCrop": torchvision_stage(files, options.side, True),
             "evaluation transform": ours("evaluate"),
             "torchvision Resize + CenterCrop": torchvision_stage(files, options.side, False),

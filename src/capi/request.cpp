@@ -146,6 +146,7 @@ void read_work(RequestReader& reader, BenchAxes& axes, BenchWork& work) {
   reader.read("normalize", work.data.normalize);
   reader.read("loader", work.loader);
   reader.read("workers", work.workers);
+  reader.read("decoder", work.decoder);
   read_plan_options(reader, work.run);
 }
 
@@ -246,6 +247,7 @@ TrainRequest train_request(const char* text) {
   reader.read("augment", request.augment);
   reader.read("flip", request.flip);
   reader.read("workers", request.workers);
+  reader.read("decoder", request.decoder);
   reader.read("strict", request.strict);
   reader.read("confusion", request.confusion);
   reader.read("target_accuracy", request.target_accuracy);

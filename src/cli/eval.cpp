@@ -34,6 +34,7 @@ struct EvalOptions {
   std::string normalize;  // empty: the checkpoint's, or what is usual for the data
   std::optional<std::int64_t> limit;
   int workers = 0;
+  std::string decoder = "auto";
   bool strict = false, per_class = false, confusion = false, json = false;
 };
 
@@ -119,6 +120,7 @@ int run_eval(const EvalOptions& options) {
   config.step.precision = precision_of(options.network.run, *device);
   config.seed = static_cast<std::uint64_t>(options.network.run.seed);
   config.workers = options.workers > 0 ? workers : thread_count();
+  config.decoder = decoder_of(options.decoder, data, *device);
   config.strict = options.strict;
   const std::string known =
       network.normalisation.empty() ? usual_normalisation(data) : network.normalisation;
@@ -161,6 +163,7 @@ int run_eval(const EvalOptions& options) {
                                           .data_samples = data.count(),
                                           .loader = true,
                                           .workers = config.workers,
+                                          .decoder = config.decoder,
                                           .weights = options.network.weights});
   document["work"] = to_json(identity.work);
   document["executor"] = to_json(identity.executor);
@@ -187,6 +190,7 @@ void add_eval(Parser& program, Action& action) {
                       "Pixel scaling, as in 'train' [default: the checkpoint's]");
   command->add_option("--workers N", options->workers,
                       "Threads that decode images; 0 takes as many as --threads");
+  add_decoder_option(*command, options->decoder);
   command->add_flag("--strict", options->strict,
                     "Stop at the first broken image instead of replacing it");
   add_backend_option(*command, run.backend, "--backend NAME",

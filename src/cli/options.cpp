@@ -143,6 +143,15 @@ void add_execution_options(Parser& command, RunOptions& options) {
                    "--print-plan, plus the reason each other kernel was rejected");
 }
 
+void add_decoder_option(Parser& command, std::string& decoder) {
+  command
+      .add_option("--decoder NAME", decoder,
+                  "Where JPEG files are decoded: cpu; gpu (all but the entropy decoding, the same "
+                  "pixels); nvjpeg (NVIDIA's hardware decoder) or nvjpeg-cuda, whose pixels differ "
+                  "slightly; auto: gpu with an NVIDIA GPU, else cpu")
+      ->values({"auto", "cpu", "gpu", "nvjpeg", "nvjpeg-cuda"});
+}
+
 void add_work_options(Parser& command, BenchWork& work, const char* optimizer_names) {
   command.heading(kDataHeading);
   command.add_option("--data NAME", work.data.data,
@@ -154,6 +163,7 @@ void add_work_options(Parser& command, BenchWork& work, const char* optimizer_na
                    "batch on the device");
   command.add_option("--workers N", work.workers,
                      "Threads that decode images; 0 uses every available processor");
+  add_decoder_option(command, work.decoder);
   add_plan_options(command, work.run);
   add_optimizer_options(command, work.optimizer, optimizer_names);
   command.add_flag("--inference", work.inference,

@@ -60,6 +60,7 @@ void add_optimizer_state_options(Parser& command, OptimizerOptions& options,
 // The same, --lr and --label-smoothing.
 void add_optimizer_options(Parser& command, OptimizerOptions& options,
                            const char* names = "--optimizer NAME");
+void add_decoder_option(Parser& command, std::string& decoder);
 // What bench and profile measure: the plan's options, --data, --normalize, --loader, --workers and
 // the optimizer's.
 void add_work_options(Parser& command, BenchWork& work,

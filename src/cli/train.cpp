@@ -187,6 +187,7 @@ void add_train(Parser& program, Action& action) {
                       "Test on N training samples that are held out; a number, or a share below 1");
   command->add_option("--workers N", request.workers,
                       "Threads that decode images; 0 uses every available processor");
+  add_decoder_option(*command, request.decoder);
   command->add_flag("--strict", request.strict,
                     "Stop at the first broken image instead of replacing it");
   command->heading(kTrainingHeading);

@@ -171,18 +171,24 @@ Resize evaluation_transform(FrameSize image, FrameSize target) {
   return resize;
 }
 
+StoredTransform stored_transform(const ImageHeader& header, const TransformRequest& request) {
+  const bool turned = header.orientation >= 5;
+  const FrameSize shown = {turned ? header.width : header.height,
+                           turned ? header.height : header.width};
+  StoredTransform transform{as_stored(transform_of(shown, request), header.orientation, shown), 8};
+  if (header.format == ImageFormat::jpeg && request.crop) {
+    transform.eighths = eighths_for(transform.resize);
+  }
+  return transform;
+}
+
 void transform_image(ImageDecoder& decoder, Resizer& resizer, const StoredImage& image,
                      const std::string& name, const TransformRequest& request,
                      std::vector<std::uint8_t>& scratch, std::span<std::uint8_t> pixels) {
   if (image.decoded) return transform_decoded(resizer, image, request, scratch, pixels);
   const ImageHeader header = decoder.open(image.bytes, name);
-  const bool turned = header.orientation >= 5;
-  const FrameSize shown = {turned ? header.width : header.height,
-                           turned ? header.height : header.width};
-  Resize resize = as_stored(transform_of(shown, request), header.orientation, shown);
-  const bool jpeg = header.format == ImageFormat::jpeg;
-  const DecodedArea area =
-      decoder.decode(resize.needed(), jpeg && request.crop ? eighths_for(resize) : 8);
+  auto [resize, eighths] = stored_transform(header, request);
+  const DecodedArea area = decoder.decode(resize.needed(), eighths);
   const double scale = area.eighths / 8.0;
   resize.box = {resize.box.x * scale - area.x, resize.box.y * scale - area.y,
                 resize.box.width * scale, resize.box.height * scale};

@@ -35,6 +35,15 @@ struct TransformRequest {
   std::int32_t sample = 0;
 };
 
+// What of a stored image is decoded and what becomes of it: the transform as the stored, perhaps
+// turned, image needs it, and the scale in eighths at which it is decoded.
+struct StoredTransform {
+  Resize resize;
+  int eighths = 8;
+};
+[[nodiscard]] StoredTransform stored_transform(const ImageHeader& header,
+                                               const TransformRequest& request);
+
 // Decodes, crops and resizes one image into channels x height x width pixels. Training decodes
 // JPEG at a half, a quarter or an eighth where the crop stays at least as large as the target;
 // evaluation always decodes at full size.

@@ -60,19 +60,25 @@ LoaderOptions options_for(const Dataset& data, LoaderOptions options) {
 
 Loader::Loader(const Dataset& data, const LoaderOptions& options)
     : Loader(lies_in_order(data, options) ? &data : nullptr, data.count(), data.sample_bytes(),
-             copier_of(data), reader_of(data, options), options_for(data, options)) {}
+             copier_of(data), reader_of(data, options), nullptr, options_for(data, options)) {}
+
+Loader::Loader(const Dataset& data, const LoaderOptions& options, std::shared_ptr<BatchPlace> place)
+    : Loader(nullptr, data.count(), data.sample_bytes(), {}, reader_of(data, options),
+             std::move(place), options) {}
 
 Loader::Loader(std::int64_t count, std::size_t sample_bytes, ReadSample read,
                const LoaderOptions& options)
-    : Loader(nullptr, count, sample_bytes, std::move(read), nullptr, options) {}
+    : Loader(nullptr, count, sample_bytes, std::move(read), nullptr, nullptr, options) {}
 
 Loader::Loader(const Dataset* data, std::int64_t count, std::size_t sample_bytes, ReadSample read,
-               std::shared_ptr<SampleReader> reader, const LoaderOptions& options)
+               std::shared_ptr<SampleReader> reader, std::shared_ptr<BatchPlace> place,
+               const LoaderOptions& options)
     : data_(data),
       count_(count),
       sample_bytes_(sample_bytes),
       read_(std::move(read)),
       reader_(std::move(reader)),
+      place_(std::move(place)),
       options_(options) {
   check(count, options);
   const bool whole = options.last_batch == LastBatch::drop;
@@ -80,14 +86,23 @@ Loader::Loader(const Dataset* data, std::int64_t count, std::size_t sample_bytes
   order_.resize(static_cast<std::size_t>(std::max(count, rows())));
   make_order(0);
   if (data_ != nullptr) return;
-  if (reader_ != nullptr) {
+  if (reader_ != nullptr && place_ == nullptr) {
     read_ = [this](const SampleRequest& request, std::span<std::uint8_t> pixels) {
       return reader_->read(request, pixels);
     };
   }
   slots_.resize(static_cast<std::size_t>(options.prefetch) + 1);
+  const std::int64_t rows = (options.batch + options.parts - 1) / options.parts;
+  if (place_ != nullptr) {
+    place_->set_up({.slots = slots_.size(),
+                    .rows = static_cast<std::size_t>(rows),
+                    .sample_bytes = sample_bytes_,
+                    .workers = options.workers});
+  }
   for (Slot& slot : slots_) {
-    slot.pixels.resize(static_cast<std::size_t>(options.batch) * sample_bytes_);
+    if (place_ == nullptr) {
+      slot.pixels.resize(static_cast<std::size_t>(options.batch) * sample_bytes_);
+    }
     slot.labels.resize(static_cast<std::size_t>(options.batch));
   }
   // One thread takes a batch at a time; several share it, in pieces small enough that none waits
@@ -144,6 +159,8 @@ Loader::Piece Loader::take_piece() {
     Slot& slot = slot_of(taken_);
     slot.rows_left = rows;
     slot.error = nullptr;
+    slot.sent = place_ == nullptr;
+    if (place_ != nullptr) begin_slot(slot);
   }
   const Piece piece{taken_, taken_row_, std::min(piece_rows_, rows - taken_row_)};
   taken_row_ += piece.rows;
@@ -154,26 +171,75 @@ Loader::Piece Loader::take_piece() {
   return piece;
 }
 
+void Loader::begin_slot(Slot& slot) {
+  try {
+    place_->begin(slot_number(taken_));
+  } catch (...) {
+    note_error(slot, 0, std::current_exception());
+  }
+}
+
+std::int32_t Loader::read_row(const Piece& piece, std::int64_t row, int worker,
+                              std::int64_t epoch) {
+  const auto at = static_cast<std::size_t>(row);
+  const SampleRequest request{
+      .sample = samples_of(piece.index)[at], .epoch = epoch, .worker = worker};
+  if (place_ != nullptr) {
+    return reader_->read(request, *place_, {slot_number(piece.index), at, worker});
+  }
+  return read_(request,
+               std::span(slot_of(piece.index).pixels).subspan(at * sample_bytes_, sample_bytes_));
+}
+
+void Loader::note_error(Slot& slot, std::int64_t row, std::exception_ptr error) {
+  if (slot.error && row >= slot.error_row) return;
+  slot.error = std::move(error);
+  slot.error_row = row;
+}
+
 void Loader::gather(const Piece& piece, int worker, std::int64_t epoch) {
   Slot& slot = slot_of(piece.index);
   std::exception_ptr error;
   std::int64_t row = piece.first;
   try {
     for (; row < piece.first + piece.rows; ++row) {
-      const auto at = static_cast<std::size_t>(row);
-      slot.labels[at] =
-          read_({.sample = samples_of(piece.index)[at], .epoch = epoch, .worker = worker},
-                std::span(slot.pixels).subspan(at * sample_bytes_, sample_bytes_));
+      slot.labels[static_cast<std::size_t>(row)] = read_row(piece, row, worker, epoch);
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  bool last = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (error) note_error(slot, row, error);
+    slot.rows_left -= piece.rows;
+    last = slot.rows_left == 0 && place_ != nullptr;
+  }
+  if (last) send(piece, worker, epoch);
+}
+
+// By the thread that brought the last row. What the place could not make after all, the host does.
+void Loader::send(const Piece& piece, int worker, std::int64_t epoch) {
+  Slot& slot = slot_of(piece.index);
+  const std::size_t number = slot_number(piece.index);
+  const auto rows = static_cast<std::size_t>(rows_of(piece.index));
+  std::exception_ptr error;
+  try {
+    while (!slot.error) {
+      const std::vector<std::size_t> left = place_->send(number, rows);
+      if (left.empty()) break;
+      for (const std::size_t row : left) {
+        slot.labels[row] = reader_->read(
+            {.sample = samples_of(piece.index)[row], .epoch = epoch, .worker = worker},
+            place_->room({number, row, worker}));
+      }
     }
   } catch (...) {
     error = std::current_exception();
   }
   const std::scoped_lock lock(mutex_);
-  if (error && (!slot.error || row < slot.error_row)) {
-    slot.error = error;
-    slot.error_row = row;
-  }
-  slot.rows_left -= piece.rows;
+  if (error) note_error(slot, static_cast<std::int64_t>(rows), error);
+  slot.sent = true;
 }
 
 void Loader::work(const std::stop_token& stop, int worker) {
@@ -226,17 +292,25 @@ std::optional<Batch> Loader::next() {
     released_ = index;
     wake_threads_.notify_all();
     Slot& slot = slot_of(index);
-    const auto ready = [&] { return taken_ > index && slot.rows_left == 0; };
-    if (!ready()) {
-      const auto start = Clock::now();
-      wake_user_.wait(lock, ready);
-      wait_seconds_ += seconds_since(start);
+    const auto ready = [&] { return taken_ > index && slot.rows_left == 0 && slot.sent; };
+    const auto start = Clock::now();
+    const bool waits = !ready() || place_ != nullptr;
+    wake_user_.wait(lock, ready);
+    if (!slot.error && place_ != nullptr) {
+      lock.unlock();
+      place_->wait(slot_number(index));
+      lock.lock();
     }
+    if (waits) wait_seconds_ += seconds_since(start);
     if (slot.error) {
       end_ = 0;
       std::rethrow_exception(slot.error);
     }
-    batch.pixels = std::span(slot.pixels).first(static_cast<std::size_t>(rows) * sample_bytes_);
+    batch.place = place_.get();
+    batch.slot = slot_number(index);
+    if (place_ == nullptr) {
+      batch.pixels = std::span(slot.pixels).first(static_cast<std::size_t>(rows) * sample_bytes_);
+    }
     batch.labels = std::span(slot.labels).first(static_cast<std::size_t>(rows));
   }
   ++next_index_;

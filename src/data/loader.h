@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "data/batch_place.h"
 #include "data/dataset.h"
 #include "data/sample_reader.h"
 
@@ -45,6 +46,7 @@ struct LoaderOptions {
 
 // A view on one batch, or on this loader's part of it, valid until the next call of next() or
 // start_epoch(). All spans have `rows` rows; `samples` are the samples' positions in the dataset.
+// Where there is a place, the pixels lie in its slot, and not in the host's memory.
 struct Batch {
   std::span<const std::uint8_t> pixels;
   std::span<const std::int32_t> labels;
@@ -53,6 +55,8 @@ struct Batch {
   std::int64_t batch_rows = 0;  // of all parts
   std::int64_t epoch = 0;
   std::int64_t index = 0;  // within the epoch
+  BatchPlace* place = nullptr;
+  std::size_t slot = 0;
 };
 
 // Reads one sample: fills its pixels, returns its label. Called from the loader's threads.
@@ -68,6 +72,9 @@ class Loader {
   // A batch below 1 or above the number of samples is a bad_input Error; for evaluation, where a
   // batch may exceed the samples, the caller takes the smaller of both.
   Loader(const Dataset& data, const LoaderOptions& options);
+  // Batches are put together in a place. REQUIRES: has_encoded_images(data); the place is not null
+  // and outlives all use of its batches.
+  Loader(const Dataset& data, const LoaderOptions& options, std::shared_ptr<BatchPlace> place);
   // Samples that are read one by one, wherever they come from.
   Loader(std::int64_t count, std::size_t sample_bytes, ReadSample read,
          const LoaderOptions& options);
@@ -98,6 +105,7 @@ class Loader {
     std::vector<std::uint8_t> pixels;
     std::vector<std::int32_t> labels;
     std::int64_t rows_left = 0;  // not yet gathered
+    bool sent = false;           // to the place, where there is one
     std::exception_ptr error;    // of the first row that failed
     std::int64_t error_row = 0;
   };
@@ -107,25 +115,33 @@ class Loader {
   };
 
   Loader(const Dataset* data, std::int64_t count, std::size_t sample_bytes, ReadSample read,
-         std::shared_ptr<SampleReader> reader, const LoaderOptions& options);
+         std::shared_ptr<SampleReader> reader, std::shared_ptr<BatchPlace> place,
+         const LoaderOptions& options);
   [[nodiscard]] std::int64_t batch_rows_of(std::int64_t index) const;
   [[nodiscard]] Range part_of(std::int64_t index) const;  // of the epoch's rows
   [[nodiscard]] std::int64_t rows_of(std::int64_t index) const;
   [[nodiscard]] std::span<const std::int32_t> samples_of(std::int64_t index) const;
-  [[nodiscard]] Slot& slot_of(std::int64_t index) {
-    return slots_[static_cast<std::size_t>(index) % slots_.size()];
+  [[nodiscard]] std::size_t slot_number(std::int64_t index) const {
+    return static_cast<std::size_t>(index) % slots_.size();
   }
+  [[nodiscard]] Slot& slot_of(std::int64_t index) { return slots_[slot_number(index)]; }
   void make_order(std::int64_t epoch);
   void work(const std::stop_token& stop, int worker);
   [[nodiscard]] bool work_to_do() const;
   [[nodiscard]] Piece take_piece();
   void gather(const Piece& piece, int worker, std::int64_t epoch);
+  [[nodiscard]] std::int32_t read_row(const Piece& piece, std::int64_t row, int worker,
+                                      std::int64_t epoch);
+  void note_error(Slot& slot, std::int64_t row, std::exception_ptr error);
+  void begin_slot(Slot& slot);
+  void send(const Piece& piece, int worker, std::int64_t epoch);
 
   const Dataset* data_;  // where batches are views; null where they are gathered
   std::int64_t count_;
   std::size_t sample_bytes_;
   ReadSample read_;
   std::shared_ptr<SampleReader> reader_;  // behind read_ where images are decoded; else null
+  std::shared_ptr<BatchPlace> place_;     // null: batches lie in the slots
   LoaderOptions options_;
   std::int64_t batches_ = 0;
   std::int64_t piece_rows_ = 1;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "data/resize_axis.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/resize.cpp"
 #include <hwy/foreach_target.h>
@@ -13,8 +15,7 @@
 #define RIDGELINE_RESIZE_SHARED_
 namespace ridgeline {
 
-// 22 bits of a weight and 8 of a pixel leave two bits of a 32-bit sum.
-inline constexpr int kWeightBits = 22;
+inline constexpr int kWeightBits = kResizeWeightBits;
 inline constexpr std::int32_t kHalf = 1 << (kWeightBits - 1);
 inline constexpr std::size_t kRowAlignment = 64;  // rows are padded for whole vectors
 
@@ -149,32 +150,6 @@ void needed_along(double start, double length, int resized, int first, int count
   size = static_cast<int>(std::ceil(std::min(to, start + length))) - begin;
 }
 
-// Orientations 5 to 8 exchange rows and columns; the others mirror within the image.
-struct Turn {
-  bool transposed, mirrored_x, mirrored_y;  // of the stored image's axes
-};
-
-Turn turn_of(int orientation) {
-  switch (orientation) {
-    case 2:
-      return {false, true, false};
-    case 3:
-      return {false, true, true};
-    case 4:
-      return {false, false, true};
-    case 5:
-      return {true, false, false};
-    case 6:
-      return {true, false, true};
-    case 7:
-      return {true, true, true};
-    case 8:
-      return {true, true, false};
-    default:
-      return {false, false, false};
-  }
-}
-
 }  // namespace
 
 PixelArea Resize::needed() const {
@@ -184,46 +159,45 @@ PixelArea Resize::needed() const {
   return area;
 }
 
-void Resizer::fill(Axis& axis, double start, double length, int resized, int first, int count,
-                   int pixels) {
-  const double scale = length / resized;
+void ResizeAxis::fill(double start, double stretch, int resized, int window, int size, int pixels) {
+  const double scale = stretch / resized;
   const double reach = std::max(scale, 1.0);
   // Nothing outside the box counts, as if it had been cut out.
   const int lowest = std::max(0, static_cast<int>(std::floor(start)));
-  const int highest = std::min(pixels, static_cast<int>(std::ceil(start + length)));
-  axis.most = static_cast<int>(std::ceil(reach)) * 2 + 1;
-  axis.first.resize(static_cast<std::size_t>(count));
-  axis.count.resize(static_cast<std::size_t>(count));
-  axis.weights.resize(static_cast<std::size_t>(count) * static_cast<std::size_t>(axis.most));
-  axis.begin = highest;
-  axis.end = lowest;
-  for (int i = 0; i < count; ++i) {
-    const double centre = start + (first + i + 0.5) * scale;
-    const int begin = std::max(lowest, static_cast<int>(centre - reach + 0.5));
-    const int end = std::min(highest, static_cast<int>(centre + reach + 0.5));
+  const int highest = std::min(pixels, static_cast<int>(std::ceil(start + stretch)));
+  most = static_cast<int>(std::ceil(reach)) * 2 + 1;
+  first.resize(static_cast<std::size_t>(size));
+  count.resize(static_cast<std::size_t>(size));
+  weights.resize(static_cast<std::size_t>(size) * static_cast<std::size_t>(most));
+  begin = highest;
+  end = lowest;
+  for (int i = 0; i < size; ++i) {
+    const double centre = start + (window + i + 0.5) * scale;
+    const int from = std::max(lowest, static_cast<int>(centre - reach + 0.5));
+    const int upto = std::min(highest, static_cast<int>(centre + reach + 0.5));
     const auto index = static_cast<std::size_t>(i);
-    axis.first[index] = begin;
-    axis.count[index] = end - begin;
-    std::int32_t* to = axis.weights.data() + index * static_cast<std::size_t>(axis.most);
+    first[index] = from;
+    count[index] = upto - from;
+    std::int32_t* to = weights.data() + index * static_cast<std::size_t>(most);
     const auto weight_of = [&](int at) {
       return std::max(0.0, 1.0 - std::abs((at - centre + 0.5) * (1.0 / reach)));
     };
     double sum = 0.0;
-    for (int at = begin; at < end; ++at) sum += weight_of(at);
-    for (int at = begin; at < end; ++at) {
+    for (int at = from; at < upto; ++at) sum += weight_of(at);
+    for (int at = from; at < upto; ++at) {
       const double weight = weight_of(at) * (1.0 / sum);
-      to[at - begin] = static_cast<std::int32_t>(0.5 + weight * (1 << kWeightBits));
+      to[at - from] = static_cast<std::int32_t>(0.5 + weight * (1 << kWeightBits));
     }
-    axis.begin = std::min(axis.begin, begin);
-    axis.end = std::max(axis.end, end);
+    begin = std::min(begin, from);
+    end = std::max(end, upto);
   }
 }
 
 PixelView Resizer::run(const PixelView& image, const Resize& resize) {
-  fill(columns_, resize.box.x, resize.box.width, resize.resized_width, resize.x, resize.width,
-       image.width);
-  fill(rows_, resize.box.y, resize.box.height, resize.resized_height, resize.y, resize.height,
-       image.height);
+  columns_.fill(resize.box.x, resize.box.width, resize.resized_width, resize.x, resize.width,
+                image.width);
+  rows_.fill(resize.box.y, resize.box.height, resize.resized_height, resize.y, resize.height,
+             image.height);
   const std::size_t stride = padded(std::size_t{4} * static_cast<std::size_t>(resize.width));
   const auto height = static_cast<std::size_t>(resize.height);
   const auto kept = static_cast<std::size_t>(rows_.end - rows_.begin);
@@ -265,7 +239,7 @@ void to_planes(const PixelView& image, int orientation, int channels,
     }
     return;
   }
-  const Turn turn = turn_of(orientation);
+  const ImageTurn turn = turn_of(orientation);
   for (std::size_t y = 0; y < height; ++y) {
     for (std::size_t x = 0; x < width; ++x) {
       const std::uint8_t* pixel = image.data + y * image.stride + 4 * x;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/image_decoder.h"
+#include "data/resize_axis.h"
 
 namespace ridgeline {
 
@@ -35,17 +36,7 @@ class Resizer {
   PixelView run(const PixelView& image, const Resize& resize);
 
  private:
-  // The pixels that make up each pixel of the window along one axis, and their weights.
-  struct Axis {
-    std::vector<std::int32_t> first, count;
-    std::vector<std::int32_t> weights;  // `most` for each
-    int most = 0;
-    int begin = 0, end = 0;  // pixels of the image with a weight
-  };
-  static void fill(Axis& axis, double start, double length, int resized, int first, int count,
-                   int pixels);
-
-  Axis columns_, rows_;
+  ResizeAxis columns_, rows_;
   std::vector<std::uint8_t> between_, result_;
 };
 

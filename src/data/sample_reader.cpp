@@ -16,7 +16,7 @@ SampleReader::SampleReader(const Dataset& data, const SampleReaderOptions& optio
 }
 
 void SampleReader::read_image(Worker& worker, std::int32_t sample, const SampleRequest& request,
-                              std::span<std::uint8_t> pixels) const {
+                              const Target& target) const {
   const TransformRequest transform{
       .target = {static_cast<int>(data_.height), static_cast<int>(data_.width)},
       .channels = static_cast<int>(data_.channels),
@@ -31,22 +31,32 @@ void SampleReader::read_image(Worker& worker, std::int32_t sample, const SampleR
                             .height = static_cast<int>(data_.height),
                             .width = static_cast<int>(data_.width)};
     transform_image(worker.decoder, worker.resizer, image, data_.name, transform, worker.planes,
-                    pixels);
+                    target.pixels);
     return;
   }
   const std::int32_t number = data_.image_numbers[static_cast<std::size_t>(sample)];
   const StoredImage image = data_.images->fetch(number, worker.bytes);
+  if (target.place != nullptr && target.place->take(target.at, image, transform)) return;
   transform_image(worker.decoder, worker.resizer, image, data_.images->name(number), transform,
-                  worker.planes, pixels);
+                  worker.planes, target.pixels);
 }
 
 std::int32_t SampleReader::read(const SampleRequest& request, std::span<std::uint8_t> pixels) {
+  return read_into(request, {.pixels = pixels});
+}
+
+std::int32_t SampleReader::read(const SampleRequest& request, BatchPlace& place,
+                                const PlaceRow& at) {
+  return read_into(request, {.pixels = place.room(at), .place = &place, .at = at});
+}
+
+std::int32_t SampleReader::read_into(const SampleRequest& request, const Target& target) {
   Worker& worker = workers_[static_cast<std::size_t>(request.worker)];
   const std::int64_t count = data_.count();
   for (std::int64_t i = 0; i < count; ++i) {
     const auto sample = static_cast<std::int32_t>((request.sample + i) % count);
     try {
-      read_image(worker, sample, request, pixels);
+      read_image(worker, sample, request, target);
       return data_.labels[static_cast<std::size_t>(sample)];
     } catch (const Error& error) {
       if (options_.strict || error.kind() != ErrorKind::bad_input) throw;
@@ -72,6 +82,16 @@ std::vector<BrokenImage> SampleReader::broken() const {
 }
 
 bool needs_reader(const Dataset& data, bool crop) { return data.images != nullptr || crop; }
+
+bool has_encoded_images(const Dataset& data) {
+  if (data.empty() || data.images == nullptr) return false;
+  std::vector<std::uint8_t> bytes;
+  try {
+    return !data.images->fetch(data.image_numbers.front(), bytes).decoded;
+  } catch (const Error&) {
+    return true;  // a file that is not there; told where it is read
+  }
+}
 
 void check_readable(const Dataset& data) {
   if (data.empty() || data.images == nullptr) return;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "data/batch_place.h"
 #include "data/dataset.h"
 #include "data/image_decoder.h"
 #include "data/image_transform.h"
@@ -43,6 +44,8 @@ class SampleReader {
   // by the next readable one of the dataset, with that one's label: which one that is depends on
   // the data alone. Bad_input when there is none, and with `strict` for the first broken one.
   std::int32_t read(const SampleRequest& request, std::span<std::uint8_t> pixels);
+  // The same into a row of a place.
+  std::int32_t read(const SampleRequest& request, BatchPlace& place, const PlaceRow& at);
 
   // The broken images seen so far, in the order of the dataset.
   [[nodiscard]] std::vector<BrokenImage> broken() const;
@@ -54,8 +57,15 @@ class SampleReader {
     std::vector<std::uint8_t> bytes, planes;
   };
 
+  // Fills the pixels, unless `place` takes the image.
+  struct Target {
+    std::span<std::uint8_t> pixels;
+    BatchPlace* place = nullptr;
+    PlaceRow at = {};
+  };
+  std::int32_t read_into(const SampleRequest& request, const Target& target);
   void read_image(Worker& worker, std::int32_t sample, const SampleRequest& request,
-                  std::span<std::uint8_t> pixels) const;
+                  const Target& target) const;
   void note_broken(std::int32_t sample, std::string reason);
 
   const Dataset& data_;
@@ -67,6 +77,9 @@ class SampleReader {
 
 // Whether samples must pass through a SampleReader: images decoded on demand, cropped or resized.
 [[nodiscard]] bool needs_reader(const Dataset& data, bool crop);
+
+// Whether samples are decoded from image files when they are asked for.
+[[nodiscard]] bool has_encoded_images(const Dataset& data);
 
 // Bad_input unless an image can be decoded. An evaluation would find out too, after an epoch.
 void check_readable(const Dataset& data);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "devices/cuda_bus.h"
 #include "devices/cuda_check.h"
+#include "devices/cuda_event.h"
 #include "devices/cuda_upload.h"
 #include "devices/device.h"
 
@@ -20,6 +21,7 @@ namespace ridgeline {
 namespace {
 
 using cuda::check;
+using cuda::Event;
 
 constexpr double kMiB = 1048576.0;
 
@@ -44,20 +46,6 @@ std::string no_device_reason(int& count) {
   }
   return cudaGetErrorString(error);
 }
-
-class Event {
- public:
-  explicit Event(unsigned flags) { check(cudaEventCreateWithFlags(&event_, flags), "an event"); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  ~Event() { (void)cudaEventDestroy(event_); }
-  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "recording an event"); }
-  void wait() { check(cudaEventSynchronize(event_), "waiting for an event"); }
-  [[nodiscard]] cudaEvent_t get() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 class GraphRecording final : public Recording {
  public:

@@ -72,6 +72,9 @@ void check_request(const BenchRequest& request) {
     bad_input("--samples {}: has no effect on a single batch; it needs --loader or --batch full",
               request.axes.samples);
   }
+  if (request.work.decoder != "auto" && !request.work.loader) {
+    bad_input("--decoder {}: needs --loader", request.work.decoder);
+  }
   if (request.work.inference && request.work.loader) {
     bad_input("--loader is for training steps and cannot be combined with --inference");
   }

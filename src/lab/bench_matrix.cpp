@@ -83,6 +83,7 @@ class Builder {
     const DataPointer data = data_of(source, batch, spec.step);
     spec.data = work_.data.data == "synthetic" ? "synthetic" : data->name;
     spec.data_samples = data->count();
+    if (work_.loader) spec.decoder = decoder_of(work_.decoder, *data, *device);
     if (peer) {
       spec.peer = parse_peer(combination.backend);
     } else {
@@ -158,6 +159,7 @@ class Builder {
          .seed = seed,
          .loader = work_.loader,
          .workers = work_.workers,
+         .decoder = spec.decoder,
          .crop = spec.crop,
          .ranks = ranks_,
          .first_row = ranks_ != nullptr ? ranks_->rank() * spec.step.batch : 0});

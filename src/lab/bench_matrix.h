@@ -46,6 +46,7 @@ struct BenchWork {
   bool inference = false;
   bool loader = false;  // batches come through the loader, every iteration
   int workers = 0;      // 0: one for each usable processor
+  std::string decoder = "auto";
   double peer_seconds = 600.0;
   RankWork ranks = {};
 };

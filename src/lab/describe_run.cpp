@@ -100,6 +100,7 @@ Executor executor_of(const RunSpec& spec) {
   executor.device = spec.device;
   executor.threads = spec.threads;
   executor.workers = spec.loader ? spec.workers : 0;
+  if (spec.loader && spec.decoder != Decoder::cpu) executor.decoder = name_of(spec.decoder);
   if (spec.peer) {
     executor.backend = spec.peer->backend();
     executor.modes = sorted(spec.peer->options);
@@ -155,6 +156,7 @@ Identity describe_training(const TrainConfig& config, const Split& data, const s
                        .full_batch = config.full_batch,
                        .loader = !config.full_batch,
                        .workers = config.workers,
+                       .decoder = config.decoder,
                        .crop = config.crop,
                        .weights = weights,
                        .training = &config,

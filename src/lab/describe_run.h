@@ -29,6 +29,7 @@ struct RunSpec {
   bool full_batch = false;
   bool loader = false;  // else one batch lies on the device
   int workers = 0;      // of the loader
+  Decoder decoder = Decoder::cpu;
   // Ranks that share single steps; a training has its own below.
   int ranks = 1;
   bool connected = true;  // they exchange gradients

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "data/sample_reader.h"
 #include "devices/device.h"
 #include "onnx/network.h"
 
@@ -77,6 +78,21 @@ void check_telemetry(double hz) {
   if (!(hz >= 0.0 && hz <= 1000.0)) {
     bad_input("--telemetry {}: must be between 0 (off) and 1000 readings per second", hz);
   }
+}
+
+Decoder decoder_of(const std::string& name, const Dataset& data, const Device& device) {
+  const bool files = has_encoded_images(data);
+  if (name == "auto") {
+    return files && refuse(Decoder::gpu, device).empty() ? Decoder::gpu : Decoder::cpu;
+  }
+  const auto decoder = static_cast<Decoder>(choice_of("--decoder", name, kDecoderNames));
+  if (const std::string reason = refuse(decoder, device); !reason.empty()) {
+    bad_input("--decoder {}: {}", name, reason);
+  }
+  if (decoder != Decoder::cpu && !files) {
+    bad_input("--decoder {}: the data is no image files that could be decoded", name);
+  }
+  return decoder;
 }
 
 int checked_workers(int workers) {

@@ -13,6 +13,7 @@
 #include "backends/auto.h"
 #include "data/dataset.h"
 #include "data/image_transform.h"
+#include "devices/image_place.h"
 #include "lab/listener.h"
 #include "store/identity.h"
 #include "train/schedule.h"
@@ -61,6 +62,10 @@ void apply(const RunOptions& options);
 
 // Throws bad_input for a rate of readings that is none.
 void check_telemetry(double hz);
+// For a name of --decoder. "auto" is the GPU for image files where the device is one. Bad_input
+// with the reason where the device or the data has no use for it.
+[[nodiscard]] Decoder decoder_of(const std::string& name, const Dataset& data,
+                                 const Device& device);
 // Threads that decode images; 0: one for each usable processor.
 [[nodiscard]] int checked_workers(int workers);
 

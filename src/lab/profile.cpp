@@ -48,6 +48,9 @@ Combination checked(ProfileRequest& request) {
   }
   check_telemetry(request.telemetry_hz);
   request.work.workers = checked_workers(request.work.workers);
+  if (request.work.decoder != "auto" && !request.work.loader) {
+    bad_input("--decoder {}: needs --loader", request.work.decoder);
+  }
   if (request.work.inference && request.work.loader) {
     bad_input("--loader is for training steps and cannot be combined with --inference");
   }

@@ -347,6 +347,7 @@ Beginning begin(const TrainRequest& request, Ranks* ranks, std::int64_t bucket,
   const Split& split = *report.data;
   fit_to_data(config.step.model, split.train);
   fit_input(config, request, split.train);
+  config.decoder = decoder_of(made.checkpoints->decoder(request.decoder), split.train, *device);
   fit_batch(config, split.train, listener);
   made.checkpoints->configure(config, split);
   report.load_seconds = seconds_since(start);

@@ -45,6 +45,7 @@ struct TrainRequest {
   std::string image;      // HxW; empty: what is usual for the data
   std::string augment;    // empty: what is usual for the data
   int workers = 0;        // 0: one for each usable processor
+  std::string decoder = "auto";
   bool strict = false;
   bool flip = false, confusion = false;
   std::string target_accuracy;

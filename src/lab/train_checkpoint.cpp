@@ -118,6 +118,14 @@ std::optional<std::int64_t> TrainCheckpoints::bucket_bytes() const {
   return number_in<std::int64_t>(saved->second);
 }
 
+std::string TrainCheckpoints::decoder(const std::string& asked) const {
+  if (asked != "auto" || !resumed_) return asked;
+  const auto saved = resumed_->surroundings.find(std::string(kDecoderSurrounding));
+  if (saved == resumed_->surroundings.end()) return asked;
+  const std::string name = saved->second.substr(0, saved->second.find(' '));
+  return name == kOwnPixels ? asked : name;
+}
+
 std::vector<EpochResult> TrainCheckpoints::former_epochs() const {
   return resumed_ ? resumed_->progress.result.epochs : std::vector<EpochResult>();
 }

@@ -45,6 +45,8 @@ class TrainCheckpoints {
   [[nodiscard]] std::int64_t epochs_done() const;
   // Of the gradients that travelled together, in the training that is resumed; nothing: none did.
   [[nodiscard]] std::optional<std::int64_t> bucket_bytes() const;
+  // For a name of --decoder: "auto" goes on with what the training that is resumed had.
+  [[nodiscard]] std::string decoder(const std::string& asked) const;
   [[nodiscard]] const std::string& weights() const { return options_.weights; }
   // A resumed training began with the weights of its first part.
   void settle_weights(Work& work);

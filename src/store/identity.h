@@ -80,6 +80,7 @@ struct Executor {
   std::string device;   // "cpu", "cuda:0"
   int threads = 0;
   int workers = 0;                // threads of the loader; 0: there is none
+  std::string decoder = {};       // of JPEG images: "gpu", "nvjpeg"; empty: the host
   int ranks = 1;                  // processes that share the work
   int nodes = 1;                  // machines that they run on
   std::string transport = {};     // what joins them: "Open MPI v4.1.4"; empty: there is one

@@ -96,6 +96,8 @@ constexpr std::array kMigrations = {
     R"(ALTER TABLE "samples" ADD COLUMN "exchange_seconds" REAL;
        ALTER TABLE "samples" ADD COLUMN "exposed_seconds" REAL;
        ALTER TABLE "runs" ADD COLUMN "reduce" TEXT;)",
+    // 9: who decodes images.
+    R"(ALTER TABLE "runs" ADD COLUMN "decoder" TEXT;)",
 };
 static_assert(kMigrations.size() == kSchemaVersion - 1);
 

@@ -6,7 +6,7 @@
 
 namespace ridgeline {
 
-inline constexpr std::int64_t kSchemaVersion = 8;
+inline constexpr std::int64_t kSchemaVersion = 9;
 inline constexpr std::int64_t kApplicationId = 0x5244474C;  // "RDGL", in the header of the file
 
 // The version of a store; 0: an empty file. Changes nothing. Throws bad_input for a database of

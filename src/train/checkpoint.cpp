@@ -232,13 +232,24 @@ Settings settings_of(const TrainConfig& config, const Split& data) {
   return settings;
 }
 
+namespace {
+
+std::string pixels_of(Decoder decoder) {
+  const std::string version = decoder_version(decoder);
+  return version.empty() ? std::string(kOwnPixels)
+                         : fmt::format("{} {}", name_of(decoder), version);
+}
+
+}  // namespace
+
 Settings surroundings_of(const TrainConfig& config, const Device& device) {
   Settings settings = {{"backend", config.plan.backend},
                        {"device", fmt::format("{} ({})", device.name(), device.description())},
                        {"deterministic", config.plan.deterministic ? "yes" : "no"},
                        {"passes switched off", joined(config.plan.disabled_passes, ", ")},
                        {"threads", fmt::format("{}", thread_count())},
-                       {"ranks", fmt::format("{}", config.rank_count())}};
+                       {"ranks", fmt::format("{}", config.rank_count())},
+                       {std::string(kDecoderSurrounding), pixels_of(config.decoder)}};
   if (config.ranks != nullptr) {
     settings[std::string(kBucketSurrounding)] = fmt::format("{}", config.bucket_bytes);
     settings["gradients travel as"] = name_of(config.wire);

@@ -29,6 +29,10 @@ using Settings = std::map<std::string, std::string>;
 [[nodiscard]] Settings settings_of(const TrainConfig& config, const Split& data);
 // What must be the same for equal bits: backend, device, threads, versions of the providers.
 inline constexpr std::string_view kBucketSurrounding = "bytes that travel together";
+// Whose pixels JPEG images have: those of libjpeg-turbo, which our own kernels equal, or those of
+// another decoder, by its name of --decoder and its version.
+inline constexpr std::string_view kDecoderSurrounding = "pixels of JPEG images";
+inline constexpr std::string_view kOwnPixels = "libjpeg-turbo";
 [[nodiscard]] Settings surroundings_of(const TrainConfig& config, const Device& device);
 
 // "batch: 64 in the checkpoint, 32 now", one for each that differs.

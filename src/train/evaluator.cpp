@@ -82,7 +82,7 @@ Evaluator::Evaluator(EvaluatorConfig config, const Dataset& data, std::unique_pt
   options.batch = step.batch;
   options.workers = config_.workers;
   options.strict = config_.strict;
-  loader_ = std::make_unique<Loader>(data, options);
+  loader_ = make_loader(data, options, config_.decoder, *device_);
 }
 
 Evaluation Evaluator::evaluate(const SeeLogits& see) {

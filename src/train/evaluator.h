@@ -43,6 +43,7 @@ struct EvaluatorConfig {
   PlanRequest plan = {};
   std::uint64_t seed = 0;  // of the initial weights
   int workers = 1;
+  Decoder decoder = Decoder::cpu;
   bool strict = false;  // a broken image is an error
 };
 

@@ -129,7 +129,12 @@ void StepRunner::write_totals(const MetricTotals& totals) {
 }
 
 void StepRunner::write_batch(const Batch& batch) {
-  session_.write(kImages, std::as_bytes(batch.pixels));
+  if (batch.place != nullptr) {
+    batch.place->deliver(batch.slot, static_cast<std::size_t>(batch.rows),
+                         session_.place(kImages).data());
+  } else {
+    session_.write(kImages, std::as_bytes(batch.pixels));
+  }
   session_.write(kLabels, std::as_bytes(batch.labels));
   if (session_.has(kSamples)) session_.write(kSamples, std::as_bytes(batch.samples));
 }

@@ -150,12 +150,12 @@ Trainer::Trainer(TrainConfig config, const Split& data, std::unique_ptr<Device> 
     options.shuffle = true;
     options.last_batch = config_.last_batch;
     options.crop = config_.crop;
-    loader_ = std::make_unique<Loader>(data.train, options);
+    loader_ = make_loader(data.train, options, config_.decoder, *device_);
   }
   if (!data.test.empty()) {
     LoaderOptions options = loader_options();
     options.batch = eval_batch(config_.step.batch);
-    test_loader_ = std::make_unique<Loader>(data.test, options);
+    test_loader_ = make_loader(data.test, options, config_.decoder, *device_);
   }
   setup_seconds_ = seconds_since(start);
 }

@@ -11,6 +11,7 @@
 
 #include "data/dataset.h"
 #include "data/loader.h"
+#include "devices/image_place.h"
 #include "ranks/ranks.h"
 #include "train/evaluator.h"
 #include "train/metrics.h"
@@ -30,10 +31,11 @@ struct TrainConfig {
   Schedule schedule;
   std::uint64_t seed = 0;
   LastBatch last_batch = LastBatch::smaller;
-  int workers = 1;              // threads that decode images
-  bool crop = false;            // training sees random resized crops
-  bool strict_images = false;   // a broken image ends the training instead of being replaced
-  std::int64_t eval_batch = 0;  // 0: as in training
+  int workers = 1;                 // threads that decode images
+  Decoder decoder = Decoder::cpu;  // of JPEG images
+  bool crop = false;               // training sees random resized crops
+  bool strict_images = false;      // a broken image ends the training instead of being replaced
+  std::int64_t eval_batch = 0;     // 0: as in training
   // Epochs between two evaluations; the last epoch is always evaluated. In full-batch mode results
   // are reported at the same pace.
   std::int64_t eval_every = 1;

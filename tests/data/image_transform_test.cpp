@@ -18,11 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace ridgeline::testing;
 
-Bytes read_all(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 Bytes transformed(const Bytes& file, const TransformRequest& request) {
   ImageDecoder decoder;
   Resizer resizer;
@@ -168,7 +163,7 @@ class SlowImageParity : public FileTest {
                                 (folder_ / "python.log").string() + " 2>&1";
     const int status = std::system(command.c_str());
     if (status == 0) return true;
-    const Bytes log = read_all(folder_ / "python.log");
+    const Bytes log = file_bytes(folder_ / "python.log");
     EXPECT_TRUE(WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127)
         << std::string(log.begin(), log.end());
     return false;
@@ -226,7 +221,7 @@ TEST_F(SlowImageParity, EvaluationEqualsTorchvisionBitForBit) {
   if (!python(lines)) GTEST_SKIP() << "/usr/bin/python3 has no torchvision";
   for (const Named& file : all) {
     const Difference found = difference(transformed(file.bytes, {.target = {224, 224}}),
-                                        read_all(folder_ / (file.name + ".raw")));
+                                        file_bytes(folder_ / (file.name + ".raw")));
     EXPECT_EQ(found.most, 0) << file.name << ", mean " << found.mean;
   }
 }
@@ -246,7 +241,7 @@ TEST_F(SlowImageParity, TurnedImagesEqualPillowsTransposedOnes) {
   if (!python(lines)) GTEST_SKIP() << "/usr/bin/python3 has no torchvision";
   for (const Named& file : all) {
     const Difference found = difference(transformed(file.bytes, {.target = {112, 112}}),
-                                        read_all(folder_ / (file.name + ".raw")));
+                                        file_bytes(folder_ / (file.name + ".raw")));
     // Rows are resized before columns; a turned image has them the other way round.
     EXPECT_LE(found.most, 1) << file.name;
   }
@@ -285,7 +280,7 @@ TEST_F(SlowImageParity, CropsEqualTorchvisionsResizedCrop) {
     const Difference found = difference(
         transformed(test.file->bytes,
                     {.target = target, .crop = true, .seed = 1, .epoch = 2, .sample = test.sample}),
-        read_all(test.raw));
+        file_bytes(test.raw));
     if (test.scaled) {
       EXPECT_LT(found.mean, 3.0) << test.file->name << " sample " << test.sample;
       ++near;

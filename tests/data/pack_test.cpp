@@ -23,11 +23,6 @@ using Field = pack_format::Field;
 
 const auto kQuiet = [](std::int64_t, std::int64_t) {};
 
-Bytes read_all(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 struct Batches {
   Bytes pixels;
   std::vector<std::int32_t> labels;
@@ -155,7 +150,7 @@ TEST_F(Pack, LeavesNothingBehindWhenItCannotBeWritten) {
 
 TEST_F(Pack, DamageIsFound) {
   (void)write_it({.kind = PackKind::encoded});
-  const Bytes good = read_all(pack_);
+  const Bytes good = file_bytes(pack_);
   Bytes bytes = good;
   bytes[0] = 'X';
   write_file(pack_, bytes);
@@ -193,7 +188,7 @@ TEST_F(Pack, DamageIsFound) {
 
 TEST_F(Pack, AbsurdNumbersAreFound) {
   (void)write_it({.kind = PackKind::encoded});
-  const Bytes good = read_all(pack_);
+  const Bytes good = file_bytes(pack_);
   const auto with32 = [&](Field field, std::uint32_t value) {
     Bytes bytes = good;
     pack_format::put(std::span(bytes), field, value);
@@ -233,7 +228,7 @@ TEST_F(Pack, AbsurdNumbersAreFound) {
 // Deterministic damage, with and without right checksums: only errors may come out.
 TEST_F(Pack, DamagedBytesGiveErrorsOrPacks) {
   (void)write_it({.kind = PackKind::encoded});
-  const Bytes good = read_all(pack_);
+  const Bytes good = file_bytes(pack_);
   PhiloxSequence random(5, RandomStream::synthetic, 0);
   int errors = 0;
   for (int round = 0; round < 4000; ++round) {

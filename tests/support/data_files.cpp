@@ -7,6 +7,11 @@
 
 namespace ridgeline::testing {
 
+Bytes file_bytes(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 void FileTest::SetUp() {
   std::string name = (std::filesystem::temp_directory_path() / "ridgeline-data-XXXXXX").string();
   ASSERT_NE(mkdtemp(name.data()), nullptr);

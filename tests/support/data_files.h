@@ -16,6 +16,9 @@ namespace ridgeline::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
+// All of a file.
+[[nodiscard]] Bytes file_bytes(const std::filesystem::path& path);
+
 // A test with a folder of its own, which goes away with it.
 class FileTest : public ::testing::Test {
  protected:

@@ -11,6 +11,7 @@
 #include "data/csv.h"
 #include "data/idx.h"
 #include "data/image_decoder.h"
+#include "data/image_job.h"
 #include "data/image_source.h"
 #include "data/npy.h"
 #include "data/pack.h"
@@ -73,6 +74,11 @@ void read_bare_pickle(const std::filesystem::path& path) {
 void read_image(const std::filesystem::path& path) {
   std::vector<std::uint8_t> bytes;
   read_bytes(path, bytes);
+  ImageJobMaker maker;
+  if (maker.make({.bytes = bytes}, {.target = {32, 32}}, ImageForm::blocks)) {
+    std::vector<std::uint8_t> parts(maker.part_bytes());
+    (void)maker.put(parts.data(), 0);
+  }
   ImageDecoder decoder;
   (void)check_image(decoder, bytes, path.string());
 }

@@ -33,12 +33,14 @@ class EngineStep final : public MeasuredStep {
     Preparation preparation;
     ledger_.emplace(*config_.device);
     if (config_.loader) {
-      loader_ = std::make_unique<Loader>(*config_.data, LoaderOptions{.batch = config_.step.batch,
-                                                                      .shuffle = true,
-                                                                      .seed = config_.seed,
-                                                                      .last_batch = LastBatch::drop,
-                                                                      .workers = config_.workers,
-                                                                      .crop = config_.crop});
+      loader_ = make_loader(*config_.data,
+                            {.batch = config_.step.batch,
+                             .shuffle = true,
+                             .seed = config_.seed,
+                             .last_batch = LastBatch::drop,
+                             .workers = config_.workers,
+                             .crop = config_.crop},
+                            config_.decoder, *config_.device);
       ledger_->mark("loader");
     }
     const Clock::time_point planning = Clock::now();

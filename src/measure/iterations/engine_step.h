@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "data/dataset.h"
+#include "devices/image_place.h"
 #include "measure/iterations/measured_step.h"
 #include "ranks/ranks.h"
 #include "train/step_runner.h"
@@ -23,7 +24,8 @@ struct EngineStepConfig {
   double learning_rate = 0.01;
   std::uint64_t seed = 0;
   bool loader = false;
-  int workers = 1;    // threads that decode images
+  int workers = 1;  // threads that decode images
+  Decoder decoder = Decoder::cpu;
   bool crop = false;  // as training does with photographs
   // Of several ranks: `step` computes this one's rows, and these are the first of them in `data`.
   Ranks* ranks = nullptr;
