@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include "audit/roles.h"
 #include "base/parse.h"
@@ -13,6 +15,7 @@
 namespace ridgeline::audit {
 namespace {
 
+// Measures that columns stand side by side for.
 bool is_measure(Role role) {
   switch (role) {
     case Role::batch_time:
@@ -25,6 +28,21 @@ bool is_measure(Role role) {
     case Role::accuracy:
     case Role::final_accuracy:
     case Role::best_accuracy:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What is told beside a measure: "T4 std" belongs to "T4 (img/s)".
+bool stands_beside(Role role) {
+  switch (role) {
+    case Role::deviation:
+    case Role::utilisation:
+    case Role::memory:
+    case Role::power:
+    case Role::efficiency:
+    case Role::train_accuracy:
       return true;
     default:
       return false;
@@ -65,83 +83,138 @@ std::string batch_in(const std::string& title) {
   return {};
 }
 
-void copy_cell(RawColumn& to, const RawColumn& from, std::size_t row) {
-  if (from.is_number(row)) return to.add_number(from.number(row));
+// "fp16", "amp"
+std::string precision_in(const std::string& title) {
+  static constexpr std::array<std::string_view, 6> kNames = {"fp64", "fp32", "tf32",
+                                                             "bf16", "fp16", "amp"};
+  const Title read = read_title(title);
+  for (const std::string_view word : pieces_of(read.words, " ")) {
+    if (std::ranges::find(kNames, word) != kNames.end()) return std::string(word);
+  }
+  return {};
+}
+
+void copy_cell(RawColumn& to, const RawColumn& from, std::size_t row, double factor = 1.0) {
+  if (from.is_number(row)) return to.add_number(from.number(row) * factor);
   if (from.is_empty(row)) return to.add_empty();
   to.add_words(from.words(row));
 }
 
-// What the columns differ by, and how a title tells it.
+// What the columns of one measure can differ by, and how a title tells it.
 struct Axis {
   const char* column;  // the name of the new one
   std::string (*in)(const std::string& title);
   Role role;
 };
-constexpr std::array<Axis, 2> kAxes = {
-    {{"device", &device_in, Role::device}, {"batch", &batch_in, Role::batch}}};
+constexpr std::array<Axis, 3> kAxes = {{{"device", &device_in, Role::device},
+                                        {"batch", &batch_in, Role::batch},
+                                        {"precision", &precision_in, Role::precision}}};
+// What a title says of each axis; empty: nothing, or the axis is not used.
+using Place = std::array<std::string, kAxes.size()>;
 
-// The values of the axis, where two columns of one measure differ by it; empty: none do.
-std::vector<std::string> axis_values(const RawTable& raw, const Axis& axis) {
-  std::map<Role, std::set<std::string>> by_role;
-  std::vector<std::string> values;
-  for (const RawColumn& column : raw.columns) {
-    const Role role = role_of_title(read_title(column.name));
-    if (role == axis.role && axis.in(column.name).empty()) return {};
-    const std::string value = axis.in(column.name);
-    if (value.empty() || !is_measure(role)) continue;
-    by_role[role].insert(value);
-    if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+// A measure of a wide table: its name in the long one, and its columns.
+struct Measure {
+  Role role = Role::none;
+  std::string name;
+  std::optional<Unit> unit;
+  std::map<Place, const RawColumn*> columns;
+};
+
+struct WideTable {
+  std::array<bool, kAxes.size()> uses = {};
+  std::vector<Place> places;  // by first appearance
+  std::vector<const RawColumn*> shared;
+  std::vector<Measure> measures;
+};
+
+// Axes by which columns of one measure differ, and that the table does not tell elsewhere.
+std::array<bool, kAxes.size()> axes_of(const RawTable& raw) {
+  std::array<bool, kAxes.size()> uses = {};
+  for (std::size_t i = 0; i < kAxes.size(); ++i) {
+    std::map<Role, std::set<std::string>> by_role;
+    bool told = false;
+    for (const RawColumn& column : raw.columns) {
+      const Role role = role_of_title(read_title(column.name));
+      const std::string value = kAxes[i].in(column.name);
+      told = told || (role == kAxes[i].role && value.empty());
+      if (!value.empty() && is_measure(role)) by_role[role].insert(value);
+    }
+    uses[i] = !told && std::ranges::any_of(
+                           by_role, [](const auto& entry) { return entry.second.size() > 1; });
   }
-  const bool wide =
-      std::ranges::any_of(by_role, [](const auto& entry) { return entry.second.size() > 1; });
-  return wide ? values : std::vector<std::string>{};
+  return uses;
 }
 
-RawTable long_by(const RawTable& raw, const Axis& axis, const std::vector<std::string>& values) {
-  RawTable result{
-      .file = raw.file, .format = raw.format, .columns = {}, .lines = {}, .origins = {}};
-  // Columns that all rows share; then the axis; then one for each measure.
-  std::vector<const RawColumn*> shared;
-  std::vector<Role> measures;
-  std::map<std::pair<Role, std::string>, const RawColumn*> cells;
-  std::map<Role, std::string> names;
+// Nothing: no measure has several columns, or they differ by more than their titles tell.
+std::optional<WideTable> wide_table(const RawTable& raw) {
+  WideTable wide{.uses = axes_of(raw), .places = {}, .shared = {}, .measures = {}};
+  const auto place_of = [&](const RawColumn& column) {
+    Place place;
+    for (std::size_t i = 0; i < kAxes.size(); ++i) {
+      if (wide.uses[i]) place[i] = kAxes[i].in(column.name);
+    }
+    return place;
+  };
   for (const RawColumn& column : raw.columns) {
-    const Role role = role_of_title(read_title(column.name));
-    const std::string value = axis.in(column.name);
-    if (value.empty() || !is_measure(role)) {
-      shared.push_back(&column);
+    const Place place = place_of(column);
+    if (place == Place() || !is_measure(role_of_title(read_title(column.name)))) continue;
+    if (std::ranges::find(wide.places, place) == wide.places.end()) wide.places.push_back(place);
+  }
+  if (wide.places.empty()) return std::nullopt;
+  for (const RawColumn& column : raw.columns) {
+    const Title title = read_title(column.name);
+    const Role role = role_of_title(title);
+    const Place place = place_of(column);
+    const bool placed = std::ranges::find(wide.places, place) != wide.places.end();
+    if (!placed || (!is_measure(role) && !stands_beside(role))) {
+      wide.shared.push_back(&column);
       continue;
     }
-    if (!names.contains(role)) {
-      measures.push_back(role);
-      const Title title = read_title(column.name);
-      names[role] = fmt::format("{}{}", info_of(role).name,
-                                title.unit ? fmt::format(" ({})", title.unit->name) : "");
+    auto measure = std::ranges::find(wide.measures, role, &Measure::role);
+    if (measure == wide.measures.end()) {
+      const std::string unit = title.unit ? fmt::format(" ({})", title.unit->name) : "";
+      wide.measures.push_back(
+          {role, fmt::format("{}{}", info_of(role).name, unit), title.unit, {}});
+      measure = std::prev(wide.measures.end());
     }
-    cells.emplace(std::pair(role, value), &column);
+    if (!measure->columns.emplace(place, &column).second) return std::nullopt;
   }
-  for (const RawColumn* column : shared) result.columns.emplace_back().name = column->name;
-  const std::size_t axis_at = result.columns.size();
-  result.columns.emplace_back().name = axis.column;
-  for (const Role role : measures) result.columns.emplace_back().name = names[role];
+  return wide;
+}
+
+// Cells of a column in milliseconds, where the measure is in seconds, are a thousandth of it.
+double factor_of(const RawColumn& column, const Measure& measure) {
+  const std::optional<Unit> unit = read_title(column.name).unit;
+  return unit && measure.unit ? unit->scale / measure.unit->scale : 1.0;
+}
+
+// Columns that all rows share; then the axes; then one for each measure.
+RawTable long_table(const RawTable& raw, const WideTable& wide) {
+  RawTable result{
+      .file = raw.file, .format = raw.format, .columns = {}, .lines = {}, .origins = {}};
+  for (const RawColumn* column : wide.shared) result.columns.emplace_back().name = column->name;
+  for (std::size_t i = 0; i < kAxes.size(); ++i) {
+    if (wide.uses[i]) result.columns.emplace_back().name = kAxes[i].column;
+  }
+  for (const Measure& measure : wide.measures) result.columns.emplace_back().name = measure.name;
   for (std::size_t row = 0; row < raw.rows(); ++row) {
-    for (const std::string& value : values) {
-      const bool any = std::ranges::any_of(measures, [&](Role role) {
-        const auto found = cells.find({role, value});
-        return found != cells.end() && !found->second->is_empty(row);
+    for (const Place& place : wide.places) {
+      const bool any = std::ranges::any_of(wide.measures, [&](const Measure& measure) {
+        const auto found = measure.columns.find(place);
+        return found != measure.columns.end() && !found->second->is_empty(row);
       });
       if (!any) continue;
-      for (std::size_t i = 0; i < shared.size(); ++i) {
-        copy_cell(result.columns[i], *shared[i], row);
+      auto to = result.columns.begin();
+      for (const RawColumn* column : wide.shared) copy_cell(*to++, *column, row);
+      for (std::size_t i = 0; i < kAxes.size(); ++i) {
+        if (wide.uses[i]) add_cell(*to++, place[i], false);
       }
-      add_cell(result.columns[axis_at], value, false);
-      for (std::size_t i = 0; i < measures.size(); ++i) {
-        const auto found = cells.find({measures[i], value});
-        RawColumn& to = result.columns[axis_at + 1 + i];
-        if (found == cells.end()) {
-          to.add_empty();
+      for (const Measure& measure : wide.measures) {
+        const auto found = measure.columns.find(place);
+        if (found == measure.columns.end()) {
+          (to++)->add_empty();
         } else {
-          copy_cell(to, *found->second, row);
+          copy_cell(*to++, *found->second, row, factor_of(*found->second, measure));
         }
       }
       result.lines.push_back(raw.lines[row]);
@@ -191,11 +264,8 @@ RawTable turned(RawTable raw) {
 
 RawTable made_long(RawTable raw) {
   if (raw.rows() > 10'000) return raw;
-  for (const Axis& axis : kAxes) {
-    const std::vector<std::string> values = axis_values(raw, axis);
-    if (!values.empty()) raw = long_by(raw, axis, values);
-  }
-  return raw;
+  const std::optional<WideTable> wide = wide_table(raw);
+  return wide ? long_table(raw, *wide) : raw;
 }
 
 }  // namespace ridgeline::audit

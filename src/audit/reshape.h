@@ -10,8 +10,9 @@ namespace ridgeline::audit {
 // configurations is turned. Others stay as they are.
 [[nodiscard]] RawTable turned(RawTable raw);
 
-// A table with columns such as "T4 (img/s)" and "CPU (img/s)", or "batch 32 (ms)" and "batch 64
-// (ms)", gets a row for each device or batch. Others stay as they are.
+// A table with columns such as "T4 (img/s)" and "CPU (img/s)", "batch 32 (ms)" and "batch 64 (ms)",
+// or "fp32" and "fp16", or all of it at once, gets a row for each device, batch and precision.
+// Others stay as they are, and so do tables whose columns differ by something else as well.
 [[nodiscard]] RawTable made_long(RawTable raw);
 
 }  // namespace ridgeline::audit

@@ -90,8 +90,6 @@ const std::vector<TitleRule>& title_rules() {
       {Role::none,
        {"schedule", "warmup epochs", "first epoch", "loss scale", "last batch", "full batch",
         "target accuracy", "notes", "note", "model hash"}},
-      {Role::speedup_low, {"speedup low", "speed up low"}},
-      {Role::speedup_high, {"speedup high", "speed up high"}},
       {Role::speedup, {"speedup", "speed up", "faster", "acceleration"}},
       {Role::readings, {"readings", "snapshots", "utilisation samples", "utilization samples"}},
       {Role::recorded_iterations,
@@ -218,9 +216,11 @@ Role role_by_phrase(const std::string& words) {
   return Role::none;
 }
 
-// "max Acc@1" is not the accuracy of an epoch.
+// "max Acc@1" is not the accuracy of an epoch, and "speed-up of T4 low" the end of an interval.
 Role role_by_words(const std::string& words) {
   const Role role = role_by_phrase(words);
+  if (role == Role::speedup && words.ends_with(" low")) return Role::speedup_low;
+  if (role == Role::speedup && words.ends_with(" high")) return Role::speedup_high;
   if (role != Role::accuracy) return role;
   if (has_any(words, {"max", "maximum", "best", "highest"})) return Role::best_accuracy;
   if (has_any(words, {"final", "last"})) return Role::final_accuracy;

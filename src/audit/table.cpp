@@ -164,7 +164,8 @@ void settle(const RawTable& raw, std::vector<Assignment>& assignments) {
                       info.role == Role::condition || info.role == Role::memory ||
                       info.role == Role::utilisation || info.role == Role::operation ||
                       info.role == Role::backend || info.role == Role::run ||
-                      info.role == Role::time;
+                      info.role == Role::time || info.role == Role::speedup ||
+                      info.role == Role::speedup_low || info.role == Role::speedup_high;
     if (!many) keep_one(raw, assignments, info.role);
   }
 }

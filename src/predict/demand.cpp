@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "analysis/roofline/points.h"
@@ -35,6 +36,8 @@ constexpr std::array kGroups = std::to_array<std::pair<std::string_view, std::st
 });
 
 constexpr const char* kWholeNetwork = "whole network";
+constexpr const char* kTensor = "tensor";
+constexpr double kUsualBalance = 200.0;  // FLOP/byte of tensor units and memory
 
 bool is_product(std::string_view group) { return group.starts_with("conv2d") || group == "linear"; }
 
@@ -52,8 +55,20 @@ std::string_view shape_of(const StepTime& step) {
   return each < kThin ? " thin" : each < kNarrow ? " narrow" : " wide";
 }
 
+// The faster the tensor units are beside the memory, the smaller a share of them products keep
+// busy: an RTX 3090 (76 FLOP/byte) reaches twice the share of an H200 (206) with the same library.
+// Shares are carried from GPU to GPU relative to the geometric mean of both rates, in units of a
+// GPU of kUsualBalance (docs/predict.md).
+double fed_less(const StepTime& step, const Target& target) {
+  double fastest = 0.0;
+  for (const ComputeRoof& roof : target.roofs.compute) {
+    if (roof.unit == step.unit) fastest = std::max(fastest, roof.flops_per_second);
+  }
+  return std::sqrt(fastest / target.roofs.memory.back().bytes_per_second / kUsualBalance);
+}
+
 std::string_view roof_name(const StepTime& step, bool compute_bound, const Target& target) {
-  if (compute_bound) return step.unit.find(' ') == std::string::npos ? "plain" : "tensor";
+  if (compute_bound) return step.unit.find(' ') == std::string::npos ? "plain" : kTensor;
   return static_cast<double>(step.working_set_bytes) <= target.cache_bytes ? "cache" : "memory";
 }
 
@@ -81,8 +96,10 @@ StepDemand demand_of(const StepTime& step, const Target& target) {
   // A kernel for a whole network waits for its own passes, whichever roof is nearest.
   const bool compute_bound =
       group == kWholeNetwork || *point.compute_seconds > *point.memory_seconds;
-  return {fmt::format("{} | {}", group, roof_name(step, compute_bound, target)),
-          *point.least_seconds};
+  const std::string_view roof = roof_name(step, compute_bound, target);
+  const bool tensor_product = roof == kTensor && target.family == Family::gpu;
+  return {fmt::format("{} | {}", group, roof), *point.least_seconds,
+          *point.least_seconds * (tensor_product ? fed_less(step, target) : 1.0)};
 }
 
 Demand demand_of(std::span<const StepTime> steps, const Target& target) {
@@ -91,6 +108,7 @@ Demand demand_of(std::span<const StepTime> steps, const Target& target) {
     const StepDemand one = demand_of(step, target);
     Part& part = demand[one.kind];
     part.least_seconds += one.least_seconds;
+    part.roof_seconds += one.roof_seconds;
     part.steps += 1.0;
   }
   return demand;

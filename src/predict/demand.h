@@ -18,7 +18,8 @@ using Kind = std::string;
 
 struct StepDemand {
   Kind kind;
-  double least_seconds = 0.0;
+  double roof_seconds = 0.0;   // at the roofs
+  double least_seconds = 0.0;  // what slowdowns multiply: the same, but of tensor products on GPUs
 };
 // Throws bad_input where the device has no rate for the step's unit.
 [[nodiscard]] StepDemand demand_of(const StepTime& step, const Target& target);
@@ -26,6 +27,7 @@ struct StepDemand {
 struct Part {
   double least_seconds = 0.0;
   double steps = 0.0;
+  double roof_seconds = 0.0;
 };
 using Demand = std::map<Kind, Part>;
 [[nodiscard]] Demand demand_of(std::span<const StepTime> steps, const Target& target);

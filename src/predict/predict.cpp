@@ -39,7 +39,7 @@ std::vector<Share> shares_of(const Observation& step, const Estimate& estimate) 
     share.ops = ops;
     share.steps += part.steps;
     share.seconds += seconds;
-    least[ops] += part.least_seconds;
+    least[ops] += part.roof_seconds;
     if (seconds > longest[ops]) {
       longest[ops] = seconds;
       share.roof = kind.substr(bar + 3);

@@ -175,6 +175,17 @@ TEST(AuditSpeedUp, IsTheRatioOfTheTimesBesideIt) {
   EXPECT_FALSE(finds(interval, "speed-up")) << all_findings(interval);
 }
 
+TEST(AuditSpeedUp, SeveralInOneLineAreJudgedEachByItself) {
+  const std::string head =
+      "operation,a on H200 host (ms),b on H200 host (ms),c on cuda:0 (ms),speed-up of b (x),"
+      "speed-up of c (x)\n";
+  const FileAudit right = audit_of(head + "matmul,10.12,5.06,1.265,2.0,8.0\n");
+  EXPECT_EQ(right.count(Severity::error), 0U) << all_findings(right);
+  const FileAudit wrong = audit_of(head + "matmul,10.12,5.06,1.265,2.0,9.0\n");
+  EXPECT_TRUE(finds(wrong, "speed-up", "9 (speed-up of c (x))")) << all_findings(wrong);
+  EXPECT_EQ(wrong.count(Severity::error), 1U) << all_findings(wrong);
+}
+
 TEST(AuditRequest, HardwareAndModelOfTheUserServeRowsThatNameNone) {
   const std::string text = "batch,step (ms)\n64,2.1\n64,2.0\n64,2.2\n";
   EXPECT_EQ(audit_of(text).count(Severity::error), 0U);

@@ -231,6 +231,29 @@ TEST(AuditColumns, WideTablesBecomeLong) {
   EXPECT_EQ(table.origins, (std::vector<std::size_t>{0, 0, 1}));
 }
 
+TEST(AuditColumns, WideTablesMayDifferByDeviceBatchAndPrecisionAtOnce) {
+  const Table table = read(
+      "model,T4 b32 fp32 (ms),T4 b64 fp32 (ms),T4 b32 fp16 (ms),CPU b32 fp32 (s),CPU b32 fp32 std\n"
+      "resnet18,100,190,50,1.5,0.1\n");
+  ASSERT_EQ(table.rows(), 4U);
+  EXPECT_EQ(table.word(Role::device, 0), "t4");
+  EXPECT_EQ(table.number(Role::batch, 1), 64.0);
+  EXPECT_EQ(table.word(Role::precision, 2), "fp16");
+  EXPECT_EQ(table.word(Role::device, 3), "cpu");
+  // Each column has its own unit, and a deviation is that of its column alone.
+  EXPECT_DOUBLE_EQ(table.number(Role::time, 2).value_or(0.0), 0.05);
+  EXPECT_DOUBLE_EQ(table.number(Role::time, 3).value_or(0.0), 1.5);
+  EXPECT_FALSE(table.number(Role::deviation, 0).has_value());
+  EXPECT_TRUE(table.number(Role::deviation, 3).has_value());
+}
+
+TEST(AuditColumns, WideTablesWhoseColumnsDifferBySomethingElseStayAsTheyAre) {
+  const Table table =
+      read("operation,a on H200 host (ms),b on H200 host (ms),c on CPU (ms)\nmatmul,1,2,3\n");
+  EXPECT_EQ(table.rows(), 1U);
+  EXPECT_EQ(table.all(Role::time).size(), 3U);
+}
+
 TEST(AuditColumns, TablesWithARowForEachMeasureAreTurned) {
   const Table table = read(
       "metric,Numba CPU,PyTorch CUDA\nthroughput (img/s),30501,6948\nepoch time (s),1.9,8.6\n");

@@ -13,8 +13,10 @@
 namespace ridgeline::audit {
 namespace {
 
-// Pairs of rows are looked at: tables beyond this size are no comparison that people made.
+// Pairs are looked at: tables beyond these sizes are no comparison that people made. Rows,
 constexpr std::size_t kMostCompared = 3000;
+// and times or ratios in one line.
+constexpr std::size_t kMostSideBySide = 50;
 
 std::string cell_text(const Column& column, std::size_t row) {
   if (!column.has(row)) return {};
@@ -76,6 +78,13 @@ std::optional<Speed> speed_of(const Table& table, std::size_t row) {
   return std::nullopt;
 }
 
+// "resnet18, T4: a speed-up of 2.8"; with its column, where there are several.
+std::string claim_text(const Context& context, const Column& claims, std::size_t row) {
+  const bool several = context.table().all(Role::speedup).size() > 1;
+  return fmt::format("{}: a speed-up of {}{}", context.label(row), plain_number(claims.value(row)),
+                     several ? fmt::format(" ({})", claims.name) : "");
+}
+
 struct Match {
   std::size_t row;
   double ratio;
@@ -99,8 +108,7 @@ void judge_speedup(const Context& context, const Column& claims, std::size_t row
     if (same_work && !expected) expected = Match{other, ratio};
   }
   if (like) return;
-  const std::string claim =
-      fmt::format("{}: a speed-up of {}", context.label(row), plain_number(claimed));
+  const std::string claim = claim_text(context, claims, row);
   if (unlike) {
     findings.push_back(
         found("speed-up", Severity::error, Confidence::likely,
@@ -116,40 +124,44 @@ void judge_speedup(const Context& context, const Column& claims, std::size_t row
   }
 }
 
-// Whether an interval that stands beside the claim holds the ratio; nothing: there is no interval.
-std::optional<bool> within_interval(const Table& table, std::size_t row, double ratio) {
-  const auto low = table.number(Role::speedup_low, row),
-             high = table.number(Role::speedup_high, row);
-  if (!low || !high) return std::nullopt;
-  return ratio >= 0.97 * *low && ratio <= 1.03 * *high;
+// The column with an end of the claim's interval, "speed-up of T4 low"; null: there is none.
+const Column* end_of(const Table& table, const Column& claims, Role role, const char* word) {
+  const std::string words = read_title(claims.name).words + word;
+  for (const Column* column : table.all(role)) {
+    if (read_title(column->name).words == words) return column;
+  }
+  return nullptr;
 }
 
 // Two times of nothing in particular beside a ratio, "A (ms)" and "B (ms)": the ratio is theirs.
 // False: the line has no such times.
 bool judge_by_columns(const Context& context, const Column& claims, std::size_t row,
                       Findings& findings) {
-  const std::vector<const Column*> times = context.table().all(Role::time);
-  if (times.size() < 2) return false;
+  const Table& table = context.table();
+  const std::vector<const Column*> times = table.all(Role::time);
+  if (times.size() < 2 || times.size() > kMostSideBySide) return false;
+  // Ratios of pairs, which have intervals, are not the ratio of medians on a noisy machine.
+  const Column* low = end_of(table, claims, Role::speedup_low, " low");
+  const Column* high = end_of(table, claims, Role::speedup_high, " high");
+  const bool interval = low != nullptr && high != nullptr && low->has(row) && high->has(row);
   std::string ratios;
-  bool interval = false;
   for (const Column* a : times) {
     for (const Column* b : times) {
       if (a == b || !a->has(row) || !b->has(row) || !(b->value(row) > 0.0)) continue;
       const double ratio = a->value(row) / b->value(row);
       const double allowed = 0.03 + a->rounding(row) + b->rounding(row) + claims.rounding(row);
-      const auto inside = within_interval(context.table(), row, ratio);
-      interval = interval || inside.has_value();
-      if (near(claims.value(row), ratio, allowed) || inside.value_or(false)) return true;
+      const bool inside =
+          interval && ratio >= 0.97 * low->value(row) && ratio <= 1.03 * high->value(row);
+      if (near(claims.value(row), ratio, allowed) || inside) return true;
       if (ratio >= 1.0) ratios += (ratios.empty() ? "" : ", ") + plain_number(ratio);
     }
   }
   if (ratios.empty()) return true;
-  // Ratios of pairs, which have intervals, are not the ratio of medians on a noisy machine.
   findings.push_back(found(
       "speed-up", interval ? Severity::warning : Severity::error,
       interval ? Confidence::possible : Confidence::certain,
-      fmt::format("{}: a speed-up of {}, but the times of the line give {}", context.label(row),
-                  plain_number(claims.value(row)), ratios),
+      fmt::format("{}, but the times of the line give {}", claim_text(context, claims, row),
+                  ratios),
       interval ? "a ratio of pairs and a ratio of medians differ on a noisy machine" : "", {row}));
   return true;
 }
@@ -175,8 +187,8 @@ bool judge_by_line(const Context& context, const Column& claims,
   }
   if (ratios.empty()) return false;
   findings.push_back(found("speed-up", Severity::error, Confidence::certain,
-                           fmt::format("{}: a speed-up of {}, but the times of the line give {}",
-                                       context.label(rows.front()), plain_number(claimed), ratios),
+                           fmt::format("{}, but the times of the line give {}",
+                                       claim_text(context, claims, rows.front()), ratios),
                            "", rows));
   return true;
 }
@@ -199,10 +211,10 @@ void judge_noise(const Context& context, const Column& claims, Findings& finding
     if (gain < 0.002 || gain > 2.0 * error) continue;
     findings.push_back(
         found("speed-up", Severity::warning, Confidence::likely,
-              fmt::format("{}: a speed-up of {} is within the noise: the deviation is {} of the "
-                          "value, {} measurement{}",
-                          context.label(row), plain_number(claims.value(row)), share_text(spread),
-                          plain_number(count), count == 1.0 ? "" : "s"),
+              fmt::format("{} is within the noise: the deviation is {} of the value, {} "
+                          "measurement{}",
+                          claim_text(context, claims, row), share_text(spread), plain_number(count),
+                          count == 1.0 ? "" : "s"),
               "repeat the measurement, and give an interval", {row}));
   }
 }
@@ -254,19 +266,21 @@ void check_unlike_work(Context& context, Findings& findings) {
 
 void check_speedup(Context& context, Findings& findings) {
   const Table& table = context.table();
-  const Column* claims = table.find(Role::speedup);
-  if (claims == nullptr || table.rows() > kMostCompared) return;
-  std::map<std::size_t, std::vector<std::size_t>> by_line;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (claims->has(row) && claims->value(row) > 0.0) by_line[table.origins[row]].push_back(row);
-  }
-  for (const auto& [line, rows] : by_line) {
-    if (!judge_by_columns(context, *claims, rows.front(), findings) &&
-        !judge_by_line(context, *claims, rows, findings)) {
-      judge_speedup(context, *claims, rows.front(), findings);
+  const std::vector<const Column*> all_claims = table.all(Role::speedup);
+  if (table.rows() > kMostCompared || all_claims.size() > kMostSideBySide) return;
+  for (const Column* claims : all_claims) {
+    std::map<std::size_t, std::vector<std::size_t>> by_line;
+    for (std::size_t row = 0; row < table.rows(); ++row) {
+      if (claims->has(row) && claims->value(row) > 0.0) by_line[table.origins[row]].push_back(row);
     }
+    for (const auto& [line, rows] : by_line) {
+      if (!judge_by_columns(context, *claims, rows.front(), findings) &&
+          !judge_by_line(context, *claims, rows, findings)) {
+        judge_speedup(context, *claims, rows.front(), findings);
+      }
+    }
+    judge_noise(context, *claims, findings);
   }
-  judge_noise(context, *claims, findings);
 }
 
 void check_equal_devices(Context& context, Findings& findings) {
