@@ -109,7 +109,7 @@ def export(model, kind, images, path):
 
 
 def counts(model, size):
-    """Parameters that lead to the output, and multiply-accumulates of one image."""
+    """Parameters that lead to an output in training, and multiply-accumulates of one image."""
     used, macs = set(), [0]
 
     def convolution(module, inputs, output):
@@ -128,7 +128,8 @@ def counts(model, size):
         kinds = {torch.nn.Conv2d: convolution, torch.nn.Linear: linear}
         hooks.append(module.register_forward_hook(kinds.get(type(module), other)))
     with torch.no_grad():
-        model(torch.zeros(1, 3, size, size))
+        model.train()(torch.zeros(BATCH, 3, size, size))
+    model.eval()
     for hook in hooks:
         hook.remove()
     return sum(value.numel() for value in model.parameters() if id(value) in used), macs[0]
