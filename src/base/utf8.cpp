@@ -51,4 +51,15 @@ std::string valid_utf8(std::string_view text) {
   return valid;
 }
 
+std::string printable(std::string_view text, std::size_t most) {
+  std::string line;
+  for (std::size_t count = 0; !text.empty(); ++count) {
+    if (count == most) return line + "...";
+    const char32_t character = take_character(text);
+    const bool control = character < ' ' || (character >= 0x7f && character < 0xa0);
+    append_utf8(line, control ? U'?' : character);
+  }
+  return line;
+}
+
 }  // namespace ridgeline

@@ -14,4 +14,8 @@ void append_utf8(std::string& text, char32_t character);
 
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
+// Text from a file, fit for one line of a terminal: control characters become '?', and what follows
+// after `most` characters "...".
+[[nodiscard]] std::string printable(std::string_view text, std::size_t most = 2000);
+
 }  // namespace ridgeline

@@ -144,8 +144,12 @@ int describe_refusals(const std::string& file, const onnx::Survey& survey, bool 
                                                {"nodes", survey.nodes},
                                                {"not_supported", std::move(list)}}));
   } else {
-    print(fmt::format("{}: opset {}, {} nodes, of which {} not supported\n\n{}", file, survey.opset,
-                      survey.nodes, survey.refusals.size(), shown(table)));
+    const bool unknown = std::ranges::any_of(survey.refusals, [](const onnx::Refusal& refusal) {
+      return refusal.reason == onnx::kUnknownOp;
+    });
+    print(fmt::format("{}: opset {}, {} nodes, {} of them not supported\n\n{}{}", file,
+                      survey.opset, survey.nodes, survey.refusals.size(), shown(table),
+                      unknown ? fitted("\n" + survey.supported + "\n") : ""));
   }
   return 2;
 }

@@ -6,15 +6,27 @@
 #include "base/error.h"
 #include "measure/ceilings/ceilings.h"
 #include "measure/machine/environment.h"
+#include "store/run_filter.h"
 
 namespace ridgeline {
 namespace {
+
+// The newest run that fits a filter and has what a roofline needs; peers' runs do not.
+RunRecord run_named(const Store& store, const std::string& name) {
+  if (name.find('=') != std::string::npos) {
+    const std::vector<RunRecord> runs = store.runs(parse_run_filter(name));
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+      if (!store.steps(run->id).empty()) return *run;
+    }
+  }
+  return find_run(store, name);
+}
 
 std::vector<RunRecord> runs_named(const Store& store, const std::vector<std::string>& names) {
   if (names.empty()) return last_bench_runs(store);
   std::vector<RunRecord> runs;
   for (const std::string& name : names) {
-    RunRecord run = find_run(store, name);
+    RunRecord run = run_named(store, name);
     for (const RunRecord& other : runs) {
       if (other.id == run.id) bad_input("run {} is given twice", name);
     }

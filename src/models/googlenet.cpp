@@ -76,17 +76,14 @@ ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config)
   value = conv(builder, value, 64, 1, "conv2");
   value = conv(builder, value, 192, 3, "conv3");
   value = halved(builder, value, 3, "maxpool2");
-  ValueId for_aux1 = kNoValue, for_aux2 = kNoValue;
   int pools = 2;
   for (const Inception& block : kInceptions) {
     value = inception(builder, value, block);
-    if (block.name == std::string_view("inception4a")) for_aux1 = value;
-    if (block.name == std::string_view("inception4d")) for_aux2 = value;
+    if (block.name == std::string_view("inception4a")) auxiliary(builder, value, config, "aux1");
+    if (block.name == std::string_view("inception4d")) auxiliary(builder, value, config, "aux2");
     if (block.pool_after == 0) continue;
     value = halved(builder, value, block.pool_after, fmt::format("maxpool{}", ++pools));
   }
-  auxiliary(builder, for_aux1, config, "aux1");
-  auxiliary(builder, for_aux2, config, "aux2");
   value = builder.dropout(channel_means(builder, value), config.probability("dropout"), "dropout");
   return builder.linear(value, config.classes, "fc", kInit);
 }

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/parse.h"
+#include "base/utf8.h"
 
 namespace ridgeline::onnx {
 namespace {
@@ -274,7 +275,7 @@ auto naming(const std::string& name, Body&& body) {
   try {
     return body();
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}: {}", name, error.what()));
+    throw Error(error.kind(), fmt::format("{}: {}", name, printable(error.what())));
   }
 }
 

@@ -312,8 +312,7 @@ void binary(Importer& importer, const OpNode& node) {
   if (const auto* array = std::get_if<Array>(&b)) return with_constant(importer, node, 0, *array);
   if (const auto* array = std::get_if<Array>(&a)) return with_constant(importer, node, 1, *array);
   const std::optional<FunctionOf> of_a = function_of(a), of_b = function_of(b);
-  const bool lazy = std::holds_alternative<Lazy>(a) || std::holds_alternative<Lazy>(b);
-  if (lazy && of_a && of_b && of_a->of.id == of_b->of.id && of_a->of.view == of_b->of.view) {
+  if (of_a && of_b && of_a->of.id == of_b->of.id && of_a->of.view == of_b->of.view) {
     if (const auto made = Pointwise::joined(node.type, of_a->function, of_b->function)) {
       give_function(importer, node,
                     {.of = of_a->of,

@@ -26,7 +26,8 @@ std::optional<Dims> dims_of(const Known& value) {
   return std::nullopt;
 }
 
-constexpr int kDeepest = 64;  // constants are computed ahead
+constexpr std::size_t kMostLetters = 200;  // of a name in a message
+constexpr int kDeepest = 64;               // constants are computed ahead
 constexpr std::int64_t kElementsOfSample = 1 << 14;
 constexpr int kMostUses = 16;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 36;  // of a value, for one sample
@@ -39,16 +40,8 @@ Translate find_translation(std::string_view type) {
 }
 
 bool is_quantised(std::string_view type) {
-  return type.find("Quantize") != std::string_view::npos || type.starts_with("QLinear") ||
+  return type.find("uantize") != std::string_view::npos || type.starts_with("QLinear") ||
          type.ends_with("Integer");
-}
-
-// Names come from anywhere and go to a terminal.
-std::string printable(const std::string& text) {
-  std::string made = valid_utf8(text);
-  std::replace_if(
-      made.begin(), made.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
-  return made;
 }
 
 // More than a machine could hold, and few enough to be counted in what follows.
@@ -68,7 +61,7 @@ void check_value_size(const Dims& dims) {
     bad_input("quantised networks are not supported; export the network in float32");
   }
   if (!node.domain.empty()) bad_input("ops of domain {} are not supported", node.domain);
-  bad_input("the op is not supported");
+  bad_input("{}", kUnknownOp);
 }
 
 }  // namespace
@@ -137,11 +130,13 @@ void Importer::walk(const OpNode& node, std::vector<Refusal>* refusals) {
     // What it reads is not known; whether the op itself is, can be said.
     if (find_translation(node.type) == nullptr && !can_fold(node)) refuse(node);
   } catch (const Error& error) {
+    const std::string name = printable(node.name, kMostLetters);
+    const std::string op = printable(node.type, kMostLetters);
     if (refusals == nullptr || error.kind() != ErrorKind::bad_input) {
-      throw Error(error.kind(), fmt::format("node '{}' ({}, opset {}): {}", printable(node.name),
-                                            printable(node.type), version, error.what()));
+      throw Error(error.kind(),
+                  fmt::format("node '{}' ({}, opset {}): {}", name, op, version, error.what()));
     }
-    refusals->push_back({printable(node.name), printable(node.type), version, error.what()});
+    refusals->push_back({name, op, version, printable(error.what())});
   }
   for (const std::string& name : node.outputs) {
     if (!name.empty()) values_.insert_or_assign(name, Unknown{});
@@ -201,8 +196,9 @@ bool Importer::fold_constants(const OpNode& node) {
 const Known& Importer::known(const std::string& name) const {
   const auto found = values_.find(name);
   if (found == values_.end()) {
-    bad_input("it reads '{}', which nothing before it gives: the graph is cut or has a circle",
-              name);
+    bad_input(
+        "it reads '{}', which no node before it writes: the file is incomplete or has a cycle",
+        name);
   }
   return found->second;
 }
@@ -424,6 +420,7 @@ bool Importer::is_output(const std::string& name) const {
 }
 
 ValueId Importer::logits(const std::string& output) {
+  if (!values_.contains(output)) bad_input("output '{}' is written by no node", output);
   if (std::holds_alternative<Array>(known(output))) {
     bad_input("output '{}' is a constant", output);
   }

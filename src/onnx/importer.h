@@ -92,6 +92,7 @@ struct Refusal {
   std::int64_t opset = 0;
   std::string reason;
 };
+inline constexpr std::string_view kUnknownOp = "the op is not supported";  // a reason
 
 // Which nodes read a value, and which one writes it.
 struct Links {

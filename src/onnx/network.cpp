@@ -5,9 +5,11 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace ridgeline::onnx {
 namespace {
@@ -92,6 +94,26 @@ std::optional<std::size_t> head_of(const Model& model, const Links& links, std::
   return std::nullopt;
 }
 
+// A value has one origin: the network's input, a tensor of the file or a node.
+void check_origins(const Model& model, const Links& links) {
+  std::set<std::string_view> inputs, written;
+  for (const ValueInfo& info : model.inputs) inputs.insert(info.name);
+  for (const OpNode& node : model.nodes) {
+    for (const std::string& name : node.outputs) {
+      if (name.empty()) continue;
+      if (!written.insert(name).second) {
+        const OpNode& first = model.nodes[links.writer.at(name)];
+        bad_input("'{}' is written twice: by node '{}' ({}) and by node '{}' ({})", name,
+                  first.name, first.type, node.name, node.type);
+      }
+      if (inputs.contains(name) || links.constants.contains(name)) {
+        bad_input("node '{}' ({}) writes '{}', which is {}", node.name, node.type, name,
+                  inputs.contains(name) ? "an input of the network" : "a tensor of the file");
+      }
+    }
+  }
+}
+
 // Nodes that lead to one of the outputs.
 std::vector<bool> leading_to(const Model& model, const Links& links,
                              std::vector<std::string> open) {
@@ -115,8 +137,12 @@ std::vector<std::string> class_names_in(const Model& model, std::int64_t classes
                        return name.is_string();
                      });
   if (!texts || std::ssize(list) != classes) return {};
-  return list.get<std::vector<std::string>>();
+  auto names = list.get<std::vector<std::string>>();
+  for (std::string& name : names) name = printable(name);
+  return names;
 }
+
+std::string supported_text() { return "Supported are " + joined(supported_ops(), ", "); }
 
 // What is wrong gets the file's name in front.
 template <typename Body>
@@ -124,7 +150,7 @@ auto of_file(const std::string& path, Body&& body) {
   try {
     return body();
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}: {}", path, error.what()));
+    throw Error(error.kind(), fmt::format("{}: {}", path, printable(error.what())));
   }
 }
 
@@ -148,10 +174,9 @@ class FileNetwork final : public NetworkSource {
                                  ? std::string()
                                  : fmt::format("; and {} more, see 'ridgeline describe {}'",
                                                refusals_.size() - 1, path_);
-    const std::vector<std::string_view> supported = supported_ops();
-    const bool known = std::find(supported.begin(), supported.end(), first.op) != supported.end();
+    const std::string supported = first.reason == kUnknownOp ? ". " + supported_text() : "";
     bad_input("{}: node '{}' ({}, opset {}): {}{}{}", path_, first.node, first.op, first.opset,
-              first.reason, more, known ? "" : ". Supported are " + joined(supported, ", "));
+              first.reason, more, supported);
   }
 
   [[nodiscard]] ModelConfig config(std::shared_ptr<const NetworkSource> self) const {
@@ -214,6 +239,7 @@ class FileNetwork final : public NetworkSource {
     if (model_.nodes.size() > kMostNodes) {
       bad_input("has {} nodes; at most {} are supported", model_.nodes.size(), kMostNodes);
     }
+    check_origins(model_, links_);
     image_ = read_input(model_, links_);
     if (model_.outputs.empty()) bad_input("is no image classifier: it has no output");
     plan_.model = &model_;
@@ -380,7 +406,8 @@ Survey survey_file(const fs::path& path) {
           .producer = model.producer,
           .hash = model.hash,
           .nodes = model.nodes.size(),
-          .refusals = network->refusals()};
+          .refusals = network->refusals(),
+          .supported = supported_text()};
 }
 
 }  // namespace ridgeline::onnx

@@ -42,6 +42,7 @@ struct Survey {
   std::string producer, hash;
   std::size_t nodes = 0;
   std::vector<Refusal> refusals;  // in the file's order
+  std::string supported;          // the ops, for people
 };
 // Throws bad_input where the file itself cannot be read or is no image classifier.
 [[nodiscard]] Survey survey_file(const std::filesystem::path& path);

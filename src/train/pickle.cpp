@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace ridgeline {
 namespace {
@@ -52,12 +53,7 @@ constexpr std::array<KnownName, 16> kKnownNames = {{
     {"torch", "BoolStorage", Callable::storage},
 }};
 
-// Text from a file, fit for a message.
-std::string printable(std::string_view text) {
-  std::string clean;
-  for (const char c : text.substr(0, 80)) clean += c >= ' ' && c < '\x7F' ? c : '?';
-  return clean + (text.size() > 80 ? "..." : "");
-}
+constexpr std::size_t kMostCharacters = 80;  // of a name in a message
 
 class Reader {
  public:
@@ -85,7 +81,7 @@ class Reader {
     bad_input(
         "{}: asks for {}: refused, only tensors, dicts, lists, tuples, numbers and text are read. "
         "In Python, torch.save(model.state_dict(), ...) writes nothing else",
-        where_, printable(name));
+        where_, printable(name, kMostCharacters));
   }
 
   std::string_view take(std::uint64_t count) {
@@ -209,7 +205,7 @@ class Reader {
                 .text = known.name});
       return;
     }
-    refuse(fmt::format("{}.{}", printable(module), printable(name)));
+    refuse(fmt::format("{}.{}", module, name));
   }
   void push_stack_global() {
     const PickleId name = pop(), module = pop();

@@ -181,6 +181,36 @@ TEST_F(OnnxImport, AShuffleFromShapesThatAreReckoned) {
   });
 }
 
+// As PyTorch's exporter for training writes it: the cube is two products.
+TEST_F(OnnxImport, GeluByTanhOfACubeInTwoProducts) {
+  OnnxMaker maker({3, 8, 8});
+  const std::string x = maker.conv("image", "c", {4, 3, 1, 1});
+  const auto mul = [&](const std::string& a, const std::string& b) {
+    return maker.node("Mul", {a, b});
+  };
+  const std::string cube = mul(mul(x, x), x);
+  const std::string inner = maker.node("Add", {x, mul(maker.number(0.044715), cube)});
+  const std::string tanh =
+      maker.node("Tanh", {mul(maker.number(std::sqrt(2.0 / std::acos(-1.0))), inner)});
+  const std::string half = mul(maker.number(0.5), x);
+  const std::string sum = maker.node("Add", {tanh, maker.number(1)});
+  maker.classify(maker.node("Mul", {half, sum}, {}, "gelu"), 4);
+  expect_same(maker, [](NetworkBuilder& builder, ValueId image) {
+    const ValueId made = builder.conv2d(image, 4, conv(1, 0, true), "c");
+    return classify(builder, builder.activation(made, {.kind = ActivationKind::gelu_tanh}, "gelu"));
+  });
+}
+
+TEST_F(OnnxImport, SquaresThatAreNoPartOfAnActivation) {
+  OnnxMaker maker({3, 8, 8});
+  const std::string x = maker.conv("image", "c", {4, 3, 1, 1});
+  maker.classify(maker.node("Mul", {x, x}, {}, "square"), 4);
+  expect_same(maker, [](NetworkBuilder& builder, ValueId image) {
+    const ValueId made = builder.conv2d(image, 4, conv(1, 0, true), "c");
+    return classify(builder, builder.multiply(made, made, "square"));
+  });
+}
+
 // ConvNeXt's block: channels last, a layer norm, two linear layers, GELU, a scale.
 std::string convnext(OnnxMaker& maker, bool decomposed) {
   std::string value = maker.conv("image", "stem", {4, 3, 3, 3}, {attribute("pads", kPadded)});
@@ -503,8 +533,11 @@ TEST_F(OnnxImport, NetworksOfOtherKindsAreRefusedInOneLine) {
   {
     OnnxMaker maker({3, 8, 8});
     std::string value = maker.node("QuantizeLinear", {"image", maker.number(0.1)}, {}, "q");
+    value = maker.node("DequantizeLinear", {value, maker.number(0.1)});
     maker.classify(maker.conv(value, "c", {4, 3, 1, 1}), 4);
     refused(maker, "quantised networks are not supported");
+    EXPECT_EQ(refusals(maker)[1].reason, refusals(maker)[0].reason);
+    EXPECT_EQ(message(maker).find("Supported are"), std::string::npos);
   }
   {
     OnnxMaker maker({3, 8, 8});
@@ -533,14 +566,12 @@ TEST_F(OnnxImport, GraphsThatHoldNoWaterAreRefused) {
     maker.model().nodes.back().type = "Relu";
     maker.model().nodes.back().outputs = {"later"};
     maker.classify(value, 3);
-    refused(maker, "the graph is cut or has a circle");
+    refused(maker, "the file is incomplete or has a cycle");
   }
   {
     OnnxMaker maker({3, 8, 8});
-    const std::string value = maker.node("Relu", {"image"});
-    maker.model().nodes.push_back(maker.model().nodes.back());
-    maker.classify(value, 3);
-    EXPECT_NE(message(maker), "");  // the second one is not wanted, or refused: no crash
+    maker.output("nothing");
+    refused(maker, "output 'nothing' is written by no node");
   }
   {
     OnnxMaker maker({3, 8, 8});
@@ -570,6 +601,39 @@ TEST_F(OnnxImport, GraphsThatHoldNoWaterAreRefused) {
     maker.classify(maker.conv(value, "c", {4, 3, 1, 1}), 4);
     refused(maker, "ops on elements in a row");
   }
+}
+
+TEST_F(OnnxImport, AValueHasOneOrigin) {
+  const auto written_by = [&](const std::string& value, const std::string& part) {
+    OnnxMaker maker({3, 8, 8});
+    maker.classify(maker.conv("image", "c", {4, 3, 1, 1}), 4);
+    (void)maker.node("Relu", {"image"}, {}, "second");
+    OpNode& node = maker.model().nodes.back();
+    node.outputs = {value.empty() ? maker.model().nodes[0].outputs[0] : value};
+    const std::string text = message(maker);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find("node"), std::string::npos) << text;
+  };
+  written_by("", "and by node 'second' (Relu)");
+  written_by("image", "which is an input of the network");
+  written_by("c.weight", "which is a tensor of the file");
+  OnnxMaker maker({3, 8, 8});
+  maker.classify(maker.nodes("Split", {"image"}, 2)[0], 3);
+  maker.model().nodes[0].outputs[1] = maker.model().nodes[0].outputs[0];
+  EXPECT_NE(message(maker).find("is written twice"), std::string::npos) << message(maker);
+}
+
+TEST_F(OnnxImport, NamesDoNotSteerTheTerminal) {
+  OnnxMaker maker({3, 8, 8});
+  const std::string name = "a\n\x1b[2J\xc2\x9b" + std::string(5000, 'b');
+  maker.classify(maker.node("Einsum", {"image"}, {}, name), 3);
+  for (const std::string& text : {message(maker), refusals(maker)[0].node}) {
+    EXPECT_NE(text.find("a??[2J?b"), std::string::npos) << text;
+    EXPECT_LT(text.size(), 2000U);
+  }
+  maker.model().inputs[0].dims.pop_back();
+  maker.model().inputs[0].name = name;
+  EXPECT_NE(message(maker).find("'a??[2J?b"), std::string::npos) << message(maker);
 }
 
 TEST_F(OnnxImport, FilesOfOneNameAreToldApartByTheirContents) {

@@ -1,6 +1,6 @@
 """Exports torchvision's CNNs to ONNX and compares Ridgeline's import with PyTorch.
 usage: onnx_zoo_test.py FOLDER_OF_TOOLS [--models A,B | --all] [--exports script,training,dynamo]
-       [--backend NAME] [--table FILE]
+       [--backend NAME] [--results FILE] [--table FILE]
 
 For each network and each way to export it:
   f32     outputs in evaluation on a backend, within 1e-4 of PyTorch's, relative to the largest one
@@ -11,16 +11,19 @@ For each network and each way to export it:
   plan    the network of the zoo with the same name has the same plan: in evaluation, and in training where the export
           kept the training's ops
   again   what `ridgeline export` makes of the file, with and without folded norms, passes onnx.checker and gives our
-          outputs in onnxruntime within 1e-5, where these are installed; read again, it has the same plan
+          outputs in onnxruntime within 1e-5, where these are installed; read again, it has the same plan and weights
 
 Names, counts, plans and `again` are for the export `training` alone, which must be asked for. Weights and running
 statistics are random, so that nothing is multiplied by one or added to zero. CTest runs a small set with the PyTorch that
 is there; --all takes all 68. `script` and `training` are the TorchScript exporter in evaluation and in training mode,
-`dynamo` is the exporter of PyTorch 2."""
+`dynamo` is the exporter of PyTorch 2. Results are kept line by line in --results: a call that was interrupted goes on
+where it ended, and the table has all of the file's lines."""
 
 import argparse
 import contextlib
+import importlib.metadata
 import io
+import itertools
 import json
 import pathlib
 import subprocess
@@ -46,6 +49,9 @@ SIZES = {"alexnet": 224, "vgg": 224, "inception": 299}
 BATCH = 2
 ROW = "{:<19} {:<9} {:>8} {:>8} {:>8} {:>8} {:>11} {:>14} {:<6} {:<10} {:<10} {}"
 F32, F64, AGAIN = 1e-4, 1e-10, 1e-5
+KINDS = ("script", "dynamo", "training")
+SHOWN = {"script": ("f32", "runtime"), "dynamo": ("f32", "runtime"),
+         "training": ("f32", "f64", "names", "evaluation", "training", "again")}
 
 
 def all_models():
@@ -103,7 +109,7 @@ def export(model, kind, images, path):
 
 
 def counts(model, size):
-    """Parameters that lead to the output, and multiply-accumulates of one image."""
+    """Parameters that lead to an output in training, and multiply-accumulates of one image."""
     used, macs = set(), [0]
 
     def convolution(module, inputs, output):
@@ -122,7 +128,8 @@ def counts(model, size):
         kinds = {torch.nn.Conv2d: convolution, torch.nn.Linear: linear}
         hooks.append(module.register_forward_hook(kinds.get(type(module), other)))
     with torch.no_grad():
-        model(torch.zeros(1, 3, size, size))
+        model.train()(torch.zeros(BATCH, 3, size, size))
+    model.eval()
     for hook in hooks:
         hook.remove()
     return sum(value.numel() for value in model.parameters() if id(value) in used), macs[0]
@@ -180,8 +187,8 @@ def runtime_logits(path, images):
     return session.run(None, {session.get_inputs()[0].name: images.numpy()})[0]
 
 
-def kept_norms(tool, path, folder):
-    """The file's parameters by name, where it kept its batch norms; else nothing."""
+def file_weights(tool, path, folder):
+    """The file's parameters and running statistics by name."""
     listed = json.loads(tool("weights", path, folder / "weights.f32"))
     numbers, begin, arrays = np.fromfile(folder / "weights.f32", dtype=np.float32), 0, {}
     for entry in listed:
@@ -189,6 +196,10 @@ def kept_norms(tool, path, folder):
         arrays[entry["name"]] = numbers[begin:begin + count].reshape(entry["shape"])
         begin += count
     return arrays
+
+
+def same_arrays(one, other):
+    return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
 def compare_names(model, arrays):
@@ -206,7 +217,8 @@ def compare_names(model, arrays):
 
 def check(tool, name, kind, folder):
     """One network exported in one way: a row of the table, with what failed."""
-    size, row, failed = size_of(name), {"model": name, "export": kind}, []
+    size, failed = size_of(name), []
+    row = {"model": name, "export": kind, "image": size}
     model = make_model(name)
     images = torch.randn(BATCH, 3, size, size, generator=torch.Generator().manual_seed(2))
     path = folder / f"{name}.{kind}.onnx"
@@ -226,7 +238,7 @@ def check(tool, name, kind, folder):
     if kind == "training":
         if not row["f64"] <= F64:
             failed.append("f64")
-        wrong = compare_names(model, kept_norms(tool, path, folder))
+        wrong = compare_names(model, file_weights(tool, path, folder))
         row["names"] = wrong or "same"
         if wrong:
             failed.append("names")
@@ -257,7 +269,9 @@ def check_again(tool, path, images, ours, folder):
         runtime = runtime_logits(again, images)
         if runtime is not None:
             worst = max(worst or 0.0, difference(runtime, ours))
-        if not options and tool.plan(again, size, "training") != tool.plan(path, size, "training"):
+        if not options and not (
+                all(tool.plan(again, size, phase) == tool.plan(path, size, phase) for phase in ("evaluation", "training"))
+                and same_arrays(file_weights(tool, again, folder), file_weights(tool, path, folder))):
             failed.append("again")
         for extra in folder.glob("again.onnx*"):
             extra.unlink()
@@ -283,11 +297,44 @@ def compare_plans(tool, name, kind, size, path, row):
     return failed
 
 
+def number(value):
+    return "-" if value is None else f"{value:.1e}" if isinstance(value, float) else f"{value:,}"
+
+
 def text_of(row):
-    number = lambda value: "-" if value is None else f"{value:.1e}" if isinstance(value, float) else str(value)
+    if "error" in row:
+        return f"{row['model']:<19} {row['export']:<9} FAILED: {row['error']}"
     return ROW.format(row["model"], row["export"], *(number(row.get(key)) for key in ("f32", "f64", "runtime", "again")),
                       number(row.get("parameters")), number(row.get("macs")), row.get("names", "-")[:40],
                       row.get("evaluation", "-")[:40], row.get("training", "-")[:40], " ".join(row["failed"]))
+
+
+def versions():
+    """Of what made and what read the files."""
+    names = ["torch", "torchvision", "onnx", "onnxscript", "onnxruntime"]
+    found = []
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append(f"{name} {importlib.metadata.version(name).split('+')[0]}")
+    return ", ".join(found)
+
+
+def table(rows):
+    """A row for each network, with the exports beside each other."""
+    kinds = [kind for kind in KINDS if any(row["export"] == kind for row in rows)]
+    columns = [(kind, key) for kind in kinds for key in SHOWN[kind]]
+    heads = ["network", "image", "parameters", "MACs", *(f"{kind} {key}" for kind, key in columns), "failed"]
+    lines = ["| " + " | ".join(heads) + " |", "|---|" + "--:|" * (len(heads) - 2) + "---|"]
+    for name in sorted({row["model"] for row in rows}):
+        of = {row["export"]: row for row in rows if row["model"] == name}
+        cells = [name, number(size_of(name)), *(number(of.get("training", {}).get(key)) for key in ("parameters", "macs"))]
+        for kind, key in columns:
+            value = of.get(kind, {}).get(key)
+            cells.append(value if isinstance(value, str) else number(value))
+        wrong = [f"{kind}: {row.get('error') or ' '.join(row['failed'])}" for kind, row in of.items()
+                 if row.get("error") or row["failed"]]
+        lines.append("| " + " | ".join([*cells, "; ".join(wrong) or "-"]) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def main():
@@ -297,29 +344,35 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--exports")
     parser.add_argument("--backend", default="reference")
-    parser.add_argument("--table")
+    parser.add_argument("--results", type=pathlib.Path)
+    parser.add_argument("--table", type=pathlib.Path)
     arguments = parser.parse_args()
     new = int(torch.__version__.split(".")[0]) >= 2
     names = arguments.models.split(",") if arguments.models else all_models() if arguments.all else FEW
     kinds = arguments.exports.split(",") if arguments.exports else ["script"] + (["dynamo"] if new else [])
-    tool, lines, wrong = Tool(arguments.tools, arguments.backend), [], 0
-    head = ROW.format("network", "export", "f32", "f64", "runtime", "again", "parameters", "MACs", "names", "evaluation",
-                      "training", "failed")
-    print(head)
+    tool, rows = Tool(arguments.tools, arguments.backend), []
+    if arguments.results and arguments.results.exists():
+        rows = [json.loads(line) for line in arguments.results.read_text().splitlines()]
+    done = {(row["model"], row["export"]) for row in rows}
+    print(ROW.format("network", "export", "f32", "f64", "runtime", "again", "parameters", "MACs", "names", "evaluation",
+                     "training", "failed"))
     with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            for kind in kinds:
-                try:
-                    row = check(tool, name, kind, pathlib.Path(folder))
-                    lines.append(text_of(row))
-                    wrong += bool(row["failed"])
-                except Exception as error:  # one network must not hide the others
-                    lines.append(f"{name:<22} {kind:<9} FAILED: {str(error)[:300]}")
-                    wrong += 1
-                print(lines[-1], flush=True)
+        for name, kind in itertools.product(names, kinds):
+            if (name, kind) in done:
+                continue
+            try:
+                row = check(tool, name, kind, pathlib.Path(folder))
+            except Exception as error:  # one network must not hide the others
+                row = {"model": name, "export": kind, "error": str(error)[:300], "failed": ["all"]}
+            rows.append(row)
+            print(text_of(row), flush=True)
+            if arguments.results:
+                with arguments.results.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
     if arguments.table:
-        pathlib.Path(arguments.table).write_text("\n".join([head, *lines]) + "\n")
-    print(f"{len(lines)} exports, {wrong} wrong")
+        arguments.table.write_text(versions() + "\n\n" + table(rows))
+    wrong = sum(bool(row["failed"]) for row in rows)
+    print(f"{versions()}: {len(rows)} exports, {wrong} failed")
     return 1 if wrong else 0
 
 
