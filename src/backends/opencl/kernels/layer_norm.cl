@@ -2,6 +2,9 @@
 // of `pixels` rows. Layer norm's sets have one row.
 #include "kernels/prelude.cl"
 
+// Long rows are added up in pieces, whose sums round less often.
+#define PIECE 64
+
 __kernel void layer_norm(ROWS(src), ROWS(dst), BUFFER(scale), BUFFER(shift), BUFFER(mean),
                          BUFFER(inverse), const long sets, const long groups, const long channels,
                          const long pixels, const float epsilon) {
@@ -14,22 +17,32 @@ __kernel void layer_norm(ROWS(src), ROWS(dst), BUFFER(scale), BUFFER(shift), BUF
   POINTER(float, mean);
   POINTER(float, inverse);
   const long first_row = set / groups * pixels, first = set % groups * channels;
+  const long end = first + channels;
   const float share = 1.0f / ((float)channels * (float)pixels);
-  float sum = 0.0f, squares = 0.0f;
+  float sum = 0.0f, rest = 0.0f, squares = 0.0f;
   for (long r = first_row; r < first_row + pixels; ++r) {
-    float part = 0.0f;
-    for (long c = first; c < first + channels; ++c) part += READ(src, r * src_stride + c);
-    sum += part;
-  }
-  const float centre = sum * share;
-  for (long r = first_row; r < first_row + pixels; ++r) {
-    float part = 0.0f;
-    for (long c = first; c < first + channels; ++c) {
-      const float distance = READ(src, r * src_stride + c) - centre;
-      part += distance * distance;
+    for (long piece = first; piece < end; piece += PIECE) {
+      float part = 0.0f;
+      for (long c = piece; c < min(piece + PIECE, end); ++c) part += READ(src, r * src_stride + c);
+      sum += part;
     }
-    squares += part;
   }
+  // What rounding left of the distances' sum, which would be zero, corrects the mean.
+  const float near = sum * share;
+  for (long r = first_row; r < first_row + pixels; ++r) {
+    for (long piece = first; piece < end; piece += PIECE) {
+      float part = 0.0f, part_squares = 0.0f;
+      for (long c = piece; c < min(piece + PIECE, end); ++c) {
+        const float distance = READ(src, r * src_stride + c) - near;
+        part += distance;
+        part_squares += distance * distance;
+      }
+      rest += part;
+      squares += part_squares;
+    }
+  }
+  const float centre = near + rest * share;
+  squares = max(squares - rest * rest * share, 0.0f);
   const float factor = 1.0f / sqrt(squares * share + epsilon);
   if (dst_base != 0) {
     for (long r = first_row; r < first_row + pixels; ++r) {
@@ -55,18 +68,21 @@ __kernel void layer_norm_backward(ROWS(diff), ROWS(src), ROWS(dst), BUFFER(scale
   POINTER(const float, mean);
   POINTER(const float, inverse);
   const long first_row = set / groups * pixels, first = set % groups * channels;
+  const long end = first + channels;
   const float centre = mean[set], factor = inverse[set];
   const float share = 1.0f / ((float)channels * (float)pixels);
   float sum = 0.0f, products = 0.0f;
   for (long r = first_row; r < first_row + pixels; ++r) {
-    float part = 0.0f, part_products = 0.0f;
-    for (long c = first; c < first + channels; ++c) {
-      const float g = READ(diff, r * diff_stride + c) * scale[c];
-      part += g;
-      part_products += g * ((READ(src, r * src_stride + c) - centre) * factor);
+    for (long piece = first; piece < end; piece += PIECE) {
+      float part = 0.0f, part_products = 0.0f;
+      for (long c = piece; c < min(piece + PIECE, end); ++c) {
+        const float g = READ(diff, r * diff_stride + c) * scale[c];
+        part += g;
+        part_products += g * ((READ(src, r * src_stride + c) - centre) * factor);
+      }
+      sum += part;
+      products += part_products;
     }
-    sum += part;
-    products += part_products;
   }
   for (long r = first_row; r < first_row + pixels; ++r) {
     for (long c = first; c < first + channels; ++c) {
