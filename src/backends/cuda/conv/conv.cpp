@@ -67,7 +67,8 @@ class Images {
   // Few pixels and a long depth leave most of the device idle, unless the depth is cut as well, as
   // only the older kernels do.
   void choose() {
-    if (hopper_ && !plan_.direct && 2 * plan_.cycles < hopper_->cycles) hopper_.reset();
+    const bool cut = !plan_.direct && hopper_ && 2 * plan_.cycles < hopper_->cycles;
+    if (plan_.small || cut) hopper_.reset();
   }
 
   [[nodiscard]] const std::optional<hopper::Plan>& hopper() const { return hopper_; }

@@ -102,6 +102,36 @@ __global__ void __launch_bounds__(kThreads) direct_backward_data(const __grid_co
   }
 }
 
+// dst[row][n] = sum over k of src[row][k] * weights[n * column_pitch + k * depth_pitch].
+struct DeepProduct {
+  const void *src, *weights;
+  void* dst;
+  std::int64_t src_stride, dst_stride, count, width, depth, column_pitch, depth_pitch;
+  Epilogue epilogue;
+};
+
+// A warp for each result: few of them with a long depth would leave most of the device waiting.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) direct_deep(const __grid_constant__ DeepProduct p) {
+  const auto* src = static_cast<const T*>(p.src);
+  const auto* weights = static_cast<const T*>(p.weights);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (std::int64_t e = first_index() / 32; e < p.count; e += index_step() / 32) {
+    const std::int64_t row = e / p.width, n = e - row * p.width;
+    const T* const a = src + row * p.src_stride;
+    const T* const b = weights + n * p.column_pitch;
+    float sum = 0.0F;
+#pragma unroll 4
+    for (std::int64_t k = lane; k < p.depth; k += 32) {
+      sum = fmaf(to_float(a[k]), to_float(b[k * p.depth_pitch]), sum);
+    }
+    sum = warp_sum(sum);
+    if (lane != 0) continue;
+    if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[n];
+    static_cast<T*>(p.dst)[row * p.dst_stride + n] = from_float<T>(finish(p.epilogue, sum));
+  }
+}
+
 // A block for each weight, its threads for the pixels.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
@@ -252,8 +282,33 @@ void start_add(AddPartialSums p, bool packs, Stream stream) {
 
 }  // namespace
 
+namespace {
+
+// A product of pixels, of whose results there are few and each is long.
+bool is_deep(const Direct& p, std::int64_t count, std::int64_t depth) {
+  constexpr std::int64_t kLeastDepth = 64, kMostResults = 1 << 16;
+  return p.kernel_h * p.kernel_w * p.stride_h * p.stride_w == 1 && p.groups == 1 &&
+         p.src_h == p.dst_h && p.src_w == p.dst_w && p.pad_top == 0 && p.pad_left == 0 &&
+         depth >= kLeastDepth && count <= kMostResults;
+}
+
+void launch_deep(DType dtype, const DeepProduct& p, Stream stream) {
+  with_type(dtype, [&](auto type) {
+    start<DeepProduct>(direct_deep<decltype(type)>, grid_for(32 * p.count), kThreads, 0, p, stream,
+                       "the direct convolution of a long depth");
+  });
+}
+
+}  // namespace
+
 void launch_direct_forward(DType dtype, const Direct& p, Stream stream) {
   const std::int64_t count = p.images * p.dst_h * p.dst_w * p.groups * p.group_dst;
+  if (is_deep(p, count, p.group_src)) {
+    return launch_deep(dtype,
+                       {p.src, p.weights, p.dst, p.src_stride, p.dst_stride, count, p.group_dst,
+                        p.group_src, p.group_src, 1, p.epilogue},
+                       stream);
+  }
   with_type(dtype, [&](auto type) {
     start<Direct>(direct_forward<decltype(type)>, grid_for(count), kThreads, 0, p, stream,
                   "the direct convolution");
@@ -262,6 +317,12 @@ void launch_direct_forward(DType dtype, const Direct& p, Stream stream) {
 
 void launch_direct_backward_data(DType dtype, const Direct& p, Stream stream) {
   const std::int64_t count = p.images * p.src_h * p.src_w * p.groups * p.group_src;
+  if (is_deep(p, count, p.group_dst)) {
+    return launch_deep(dtype,
+                       {p.src, p.weights, p.dst, p.src_stride, p.dst_stride, count, p.group_src,
+                        p.group_dst, 1, p.group_src, Epilogue{}},
+                       stream);
+  }
   with_type(dtype, [&](auto type) {
     start<Direct>(direct_backward_data<decltype(type)>, grid_for(count), kThreads, 0, p, stream,
                   "the direct convolution's data gradient");

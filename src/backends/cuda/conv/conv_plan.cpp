@@ -126,13 +126,15 @@ bool is_direct(const Geometry& g, bool forward, Arithmetic arithmetic) {
          std::max(a.pad_top, a.pad_left) >= kMaxCount;
 }
 
-// Few products of pixels whose channels come one by one, as in squeeze-and-excitation: a tile would
-// wait for its elements longer than all of them take.
-bool is_small(const Geometry& g, const Gather& p) {
-  constexpr std::int64_t kMostProducts = std::int64_t{1} << 22;
+// Few products of pixels, as in squeeze-and-excitation: where channels come one by one, or a long
+// depth meets pixels that do not fill a tile, the slices of one block take longer than all products
+// spread over the device.
+bool is_small(const Geometry& g, const Gather& p, bool in_packs) {
+  constexpr std::int64_t kMostProducts = std::int64_t{1} << 22, kTile = 128, kLong = 64;
   const Conv2dAttributes& a = g.attributes;
-  return a.kernel_h * a.kernel_w == 1 &&
-         g.images * g.dst_h * g.dst_w * p.groups * p.width * p.depth <= kMostProducts;
+  const std::int64_t pixels = g.images * g.dst_h * g.dst_w;
+  return a.kernel_h * a.kernel_w == 1 && (!in_packs || (pixels <= kTile && p.depth >= kLong)) &&
+         pixels * p.groups * p.width * p.depth <= kMostProducts;
 }
 
 // The grid of a tile with so many splits, and what it costs.
@@ -257,8 +259,8 @@ GatherPlan join_groups(GatherPlan plan, int joined, const DeviceLimits& limits) 
   const std::int64_t pack = pack_of(plan.arithmetic);
   plan.in_packs =
       p.depth % pack == 0 && (forward || p.width % pack == 0) && most_taps(p) <= kMaxTaps;
-  if (!plan.in_packs && is_small(geometry, p)) {
-    plan.direct = true;
+  if (is_small(geometry, p, plan.in_packs)) {
+    plan.direct = plan.small = true;
     return plan;
   }
   constexpr int kMostSplits = 32;

@@ -43,7 +43,8 @@ struct GatherPlan {
   bool forward = true;
   Arithmetic arithmetic = Arithmetic::f32;
   bool widened = false;   // operands are copied to f32 first
-  bool direct = false;    // narrow groups, or numbers too large for the fast kernels
+  bool direct = false;    // narrow groups, few products, or numbers too large for tiles
+  bool small = false;     // few products: no tile is as fast
   int joined = 1;         // groups that are computed as one, with spread weights
   double cycles = 0.0;    // as conv_cost.h has it
   Gather base;            // everything but pointers, strides and what a choice brings

@@ -151,8 +151,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   add_lanes<kThreads>(work.block, lane, sums);
   if (lane != 0 || !active) return;
-  task.workspace[blockIdx.x * task.src.width + channel] = sums[0];
-  task.workspace[(gridDim.x + blockIdx.x) * task.src.width + channel] = sums[1];
+  task.workspace[2 * blockIdx.x * task.src.width + channel] = sums[0];
+  task.workspace[(2 * blockIdx.x + 1) * task.src.width + channel] = sums[1];
 }
 
 template <typename T>

@@ -154,14 +154,17 @@ struct ColumnSums {
   float products[kHeld][kPack] = {}, sums[kHeld][kPack] = {};
 };
 
-// Leaves a block's share: rows of a warp are added by shuffles, then warps through shared memory.
+// Leaves a block's share: rows of a warp are added by shuffles, then warps through shared memory,
+// channel by channel. The pitch keeps both sides off each other's banks.
 template <int kPack, int kHeld>
 __device__ __forceinline__ void store_columns(const LayerNormBackward& task, const RowLanes& lanes,
                                               int first_pack, ColumnSums<kPack, kHeld>& columns) {
-  __shared__ float shared[kWarps][32][2 * kPack];
+  constexpr int kPitch = 36;
+  __shared__ float shared[kWarps][2 * kPack][kPitch];
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
   // Warps in which a lane's columns lie, and how far apart they are.
   const int apart = max(lanes.lanes / 32, 1), count = kWarps / apart;
+  const int width = lanes.lanes * kPack;
 #pragma unroll
   for (int u = 0; u < kHeld; ++u) {
 #pragma unroll
@@ -171,19 +174,21 @@ __device__ __forceinline__ void store_columns(const LayerNormBackward& task, con
         both[0] += __shfl_xor_sync(0xFFFFFFFFU, both[0], offset);
         both[1] += __shfl_xor_sync(0xFFFFFFFFU, both[1], offset);
       }
-      shared[warp][thread % 32][i] = both[0];
-      shared[warp][thread % 32][kPack + i] = both[1];
+      shared[warp][i][thread % 32] = both[0];
+      shared[warp][kPack + i][thread % 32] = both[1];
     }
     __syncthreads();
-    const int pack = first_pack + thread + u * lanes.lanes;
-    if (thread < lanes.lanes && pack < lanes.packs) {
-#pragma unroll
-      for (int i = 0; i < 2 * kPack; ++i) {
-        float total = 0.0F;
-        for (int w = 0; w < count; ++w) total += shared[warp + w * apart][thread % 32][i];
-        const std::int64_t part = i < kPack ? blockIdx.x : gridDim.x + blockIdx.x;
-        task.workspace[part * task.src.width + pack * kPack + i % kPack] = total;
+    for (int e = thread; e < 2 * width; e += kRowThreads) {
+      const int half = e < width ? 0 : 1, place = e - half * width;
+      const int lane = place / kPack, i = place % kPack;
+      const int pack = first_pack + lane + u * lanes.lanes;
+      if (pack >= lanes.packs) continue;
+      float total = 0.0F;
+      for (int w = 0; w < count; ++w) {
+        total += shared[lane / 32 + w * apart][half * kPack + i][lane % 32];
       }
+      task.workspace[(2 * static_cast<std::int64_t>(blockIdx.x) + half) * task.src.width +
+                     pack * kPack + i] = total;
     }
     __syncthreads();
   }
@@ -310,18 +315,17 @@ void launch(const Task& task, int pack, std::initializer_list<const float*> numb
 }  // namespace
 
 std::size_t layer_norm_bytes(std::int64_t channels) {
-  return static_cast<std::size_t>(2 * resident_blocks() * channels) * sizeof(float);
+  return static_cast<std::size_t>((2 * resident_blocks() + 1) * channels) * sizeof(float);
 }
 
+// Both sums are rows of one result, wherever they lie; what is not wanted goes behind the parts.
 void add_norm_parts(const LayerNormBackward& task, int parts, Stream stream) {
+  if (task.diff_scale == nullptr && task.diff_shift == nullptr) return;
   const std::int64_t channels = task.src.width;
-  if (task.diff_scale != nullptr) {
-    launch_sum_parts(task.workspace, parts, channels, task.diff_scale, DType::f32, stream);
-  }
-  if (task.diff_shift != nullptr) {
-    launch_sum_parts(task.workspace + parts * channels, parts, channels, task.diff_shift,
-                     DType::f32, stream);
-  }
+  float* const spare = task.workspace + 2 * parts * channels;
+  float* const scale = task.diff_scale != nullptr ? task.diff_scale : spare;
+  float* const shift = task.diff_shift != nullptr ? task.diff_shift : spare;
+  launch_sum_parts({task.workspace, parts, {scale, 2, channels, shift - scale}}, stream);
 }
 
 void launch_layer_norm(const LayerNorm& task, Stream stream) {

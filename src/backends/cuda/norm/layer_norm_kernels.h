@@ -33,7 +33,7 @@ struct LayerNormBackward {
 void launch_layer_norm_backward(const LayerNormBackward& task, Stream stream);
 void launch_group_norm_backward(const LayerNormBackward& task, Stream stream);
 
-// The second stage of both: `parts` sums of diff * normalised src, then as many of diff.
+// The second stage of both: of each part the sums of diff * normalised src, then those of diff.
 void add_norm_parts(const LayerNormBackward& task, int parts, Stream stream);
 
 }  // namespace ridgeline::cuda

@@ -276,6 +276,55 @@ __global__ __launch_bounds__(kThreads, kResidentBlocks) void pool_backward(Backw
   if (work.task.diff_bias != nullptr) store_parts<pack>(work, results.sums);
 }
 
+// An average of whole images: every pixel gets the same.
+struct SpreadWork {
+  PoolTask task;
+  std::uint32_t items;
+  Divider packs, pixels;
+};
+
+template <typename T, int pack>
+__global__ __launch_bounds__(kThreads) void spread_average(
+    const __grid_constant__ SpreadWork work) {
+  const std::uint32_t item = blockIdx.x * kThreads + threadIdx.x;
+  if (item >= work.items) return;
+  const PoolTask& task = work.task;
+  const Divider::Parts place = work.packs.split(item);
+  const std::int64_t pixel = place.quotient, image = work.pixels.quotient(place.quotient);
+  const std::int64_t channel = std::int64_t{place.remainder} * pack;
+  const auto diff = Packed<T, pack>::load(static_cast<const T*>(task.diff_dst.data) +
+                                          image * task.diff_dst.stride + channel);
+  const float factor = average_factor(task, 0, 0);
+  float values[pack];
+#pragma unroll
+  for (int i = 0; i < pack; ++i) values[i] = diff.get(i) * factor;
+  Packed<T, pack>::of(values).store(static_cast<T*>(task.diff_src.data) +
+                                    pixel * task.diff_src.stride + channel);
+}
+
+bool is_whole_average(const PoolTask& task) {
+  const auto whole = [](const PoolAxis& axis) {
+    return axis.windows == 1 && axis.pad_before == 0 && axis.dilation == 1 &&
+           axis.kernel >= axis.size;
+  };
+  return !task.is_max && whole(task.rows) && whole(task.columns) &&
+         task.activation == kNoActivation && task.diff_bias == nullptr;
+}
+
+template <typename T, int pack>
+void launch_spread(const PoolTask& task, Stream stream) {
+  SpreadWork work{};
+  work.task = task;
+  const std::int64_t pixels = std::int64_t{task.rows.size} * task.columns.size;
+  const std::int64_t packs = task.channels / pack, items = task.samples * pixels * packs;
+  work.items = static_cast<std::uint32_t>(items);
+  work.packs = Divider(packs);
+  work.pixels = Divider(pixels);
+  const auto blocks = static_cast<unsigned>(ceil_div(items, kThreads));
+  spread_average<T, pack><<<blocks, kThreads, 0, stream>>>(work);
+  check_launch("pool_backward of whole images");
+}
+
 // Cells along an axis; the first begins in the padding.
 int cells_of(const PoolAxis& axis) { return (axis.size - 1 + axis.pad_before) / 2 + 1; }
 
@@ -324,6 +373,9 @@ void launch_type(const PoolTask& task, Stream stream) {
   const bool packs = packs_fit(
       kPack,
       {{task.diff_dst, kBytes}, {task.diff_src, kBytes}, {task.kept, kBytes}, {positions, 1}});
+  const bool whole = is_whole_average(task);
+  if (whole && packs) return launch_spread<T, kPack>(task, stream);
+  if (whole) return launch_spread<T, 1>(task, stream);
   if (!packs) return launch_any<T, 1>(task, stream);
   const bool bytes = size_of(task.position_type) == 1;
   if (task.is_max && bytes && has_cells(task, 3)) {
