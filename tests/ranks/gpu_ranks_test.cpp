@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "data/synthetic.h"
 #include "lab/rank_device.h"
+#include "support/program.h"
 #include "support/rank_jobs.h"
 #include "train/trainer.h"
 

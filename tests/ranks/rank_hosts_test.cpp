@@ -47,8 +47,9 @@ class RankHosts : public testing::RankTest {
     RankTest::SetUp();
     if (IsSkipped()) return;
     if (!joined_by_open_mpi()) GTEST_SKIP() << "the agent is Open MPI's";
-    const Outcome outcome =
-        shell("unshare -n -u sh -c 'nsenter -t $$ -n true && ip link add a type veth peer name b'");
+    const Outcome outcome = shell(
+        "unshare -n -u sh -c 'nsenter -t $$ -n true && ip link add cable_a type veth peer name "
+        "cable_b'");
     if (outcome.code != 0) GTEST_SKIP() << "no network namespaces here: " << outcome.err;
   }
 
