@@ -55,7 +55,8 @@ def copied_folder(tar, root, files):
 class Bench:
     def __init__(self, options):
         self.options = options
-        self.found = {"loading": [], "training": [], "alone": [], "skipped": {}}
+        self.found = {"loading": [], "training": [], "alone": [], "differences": [],
+                      "skipped": {}}
 
     def left(self):
         return self.options.seconds - (time.monotonic() - START)
@@ -78,6 +79,14 @@ class Bench:
             return
         self.found["loading"].append({"decoder": decoder, "batch": batch, "workers": workers,
                                       "images_per_second": float(result.stdout)})
+
+    def difference(self, decoder):
+        if decoder in self.found["skipped"] or self.left() < 6:
+            return
+        result = run([self.options.build / "bench/batches", f"difference:{decoder}", self.options.folder], 40)
+        if result.returncode == 0:
+            mean, most = result.stdout.split()
+            self.found["differences"].append({"decoder": decoder, "mean": float(mean), "most": int(most)})
 
     def training(self, decoder, batch):
         if decoder in self.found["skipped"] or self.left() < 15:
@@ -158,11 +167,16 @@ def main():
             for decoder in options.decoders:
                 bench.training(decoder, batch)
             bench.alone(batch)
-        for decoder in options.decoders[1:]:
-            bench.loading(decoder, options.batches[-1], options.workers)
+        for decoder in options.decoders:
+            if len(options.batches) > 1 and decoder != "cpu":
+                bench.loading(decoder, options.batches[-1], options.workers)
+            bench.difference(decoder)
         if options.out:
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(bench.found, indent=1))
+        for row in bench.found["differences"]:
+            print(f"{row['decoder']}: pixels differ from libjpeg-turbo's by {row['mean']:.3f} grey levels in the mean, at "
+                  f"most {row['most']}")
         for what, reason in bench.found["skipped"].items():
             print(f"without {what}: {reason}")
         print(f"tests of loading: {tests}; {time.monotonic() - START:.0f} s in all\n\n{bench.table()}", end="")

@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "base/error.h"
 #include "data/image_folder.h"
 #include "data/loader.h"
@@ -146,8 +144,7 @@ TEST(ImageJob, RealPhotographs) {
   int taken = 0, seen = 0;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() != ".JPEG") continue;
-    std::ifstream stream(entry.path(), std::ios::binary);
-    const Bytes file{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    const Bytes file = file_bytes(entry.path());
     const TransformRequest request{
         .target = {224, 224}, .crop = true, .seed = 1, .epoch = 4, .sample = ++seen};
     const Bytes pixels = by_steps(maker, file, request);
