@@ -117,6 +117,7 @@ class Builder {
                                          DataPointer data) {
     Identity identity = describe_run(spec);
     if (ranks_ != nullptr && spec.connected) {
+      identity.work.batch = spec.step.divide.part.batch_rows;  // of all ranks together
       identity.executor.nodes = ranks_->nodes();
       identity.executor.transport = ranks_->transport();
     }
