@@ -266,7 +266,9 @@ class CudaImagePlace final : public BatchPlace {
 
 std::string refuse(Decoder decoder, const Device& device) {
   if (decoder == Decoder::cpu) return {};
-  if (device.kind() != "cuda") return fmt::format("{} is no NVIDIA GPU", device.name());
+  if (device.kind() != "cuda") {
+    return fmt::format("needs an NVIDIA GPU, and the device is {}", device.name());
+  }
   return decoder == Decoder::gpu ? std::string()
                                  : cuda::nvjpeg_unavailable(decoder == Decoder::nvjpeg);
 }

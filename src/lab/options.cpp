@@ -85,7 +85,10 @@ Decoder decoder_of(const std::string& name, const Dataset& data, const Device& d
   if (name == "auto") {
     return files && refuse(Decoder::gpu, device).empty() ? Decoder::gpu : Decoder::cpu;
   }
-  const auto decoder = static_cast<Decoder>(choice_of("--decoder", name, kDecoderNames));
+  static constexpr std::array<std::string_view, 5> kNames = {"cpu", "gpu", "nvjpeg", "nvjpeg-cuda",
+                                                             "auto"};
+  static_assert(std::equal(kDecoderNames.begin(), kDecoderNames.end(), kNames.begin()));
+  const auto decoder = static_cast<Decoder>(choice_of("--decoder", name, kNames));
   if (const std::string reason = refuse(decoder, device); !reason.empty()) {
     bad_input("--decoder {}: {}", name, reason);
   }
