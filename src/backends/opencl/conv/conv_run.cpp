@@ -17,12 +17,19 @@ Rows run_patches(const Patches& patches, const Rows& src, std::byte* workspace, 
   gather.src_stride = static_cast<std::int32_t>(src.stride);
   const Rows rows = {workspace + patches.at, pixels_of(gather), patches.pitch, patches.pitch,
                      src.half};
+  // A CPU's work-items run one after the other: each takes many pixels.
+  constexpr std::int64_t kStretchesPerUnit = 16;
+  const Properties& properties = queue.context().properties();
+  const std::int64_t stretch =
+      properties.cpu ? divide_up(rows.rows, kStretchesPerUnit * properties.compute_units) : 1;
+  const std::int64_t items = divide_up(rows.rows, stretch);
   Launch(queue, {kPatchesFile, "conv_patches", number_option(src)})
       .buffer(src.data)
       .buffer(rows.data)
       .value(patches.pitch)
+      .value(static_cast<std::int32_t>(stretch))
       .value(gather)
-      .run({rows.rows}, line_group(queue, rows.rows));
+      .run({items}, line_group(queue, items));
   return rows;
 }
 
