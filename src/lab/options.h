@@ -73,7 +73,8 @@ void check_telemetry(double hz);
 // For a backend's name; empty: what is usual on the device, native or auto. Throws bad_input for an
 // unknown or unavailable one.
 [[nodiscard]] PlanRequest plan_request(const RunOptions& options, const std::string& backend);
-// The listener hears how far `auto` is with its search. REQUIRES: it lives as long as plans are made.
+// The listener hears how far `auto` is with its search. REQUIRES: it lives as long as plans are
+// made.
 void tell_of_search(PlanRequest& request, CallListener& listener);
 // Throws bad_input with the reason where the device cannot compute in it.
 [[nodiscard]] Precision precision_of(const RunOptions& options, const Device& device);
