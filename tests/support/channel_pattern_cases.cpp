@@ -44,6 +44,21 @@ void add_shuffled_halves(std::vector<OpCase>& cases, const std::string& name, co
   }
 }
 
+// Its gradient, and that of a bias before it.
+void add_block_end_backward(std::vector<OpCase>& cases, const std::string& name, const Shape& shape,
+                            bool drop, bool bias) {
+  CaseBuilder builder("pattern.block_end_backward_" + name);
+  ValueId diff = builder.input(shape);
+  const ValueId src = builder.input(shape), factor = builder.parameter({shape[1]});
+  if (drop) diff = builder.node(OpKind::dropout, {diff}, kDropSamples);
+  const ValueId product = builder.node(OpKind::multiply, {diff, factor});
+  builder.node(OpKind::multiply_backward, {diff, src}, MultiplyAttributes{Broadcast::channel});
+  if (!bias) return cases.push_back(builder.done());
+  builder.node(OpKind::bias_backward, {product});
+  builder.keep(product);
+  cases.push_back(builder.done());
+}
+
 // The gradient of an activation behind a batch norm whose output is computed again.
 void add_norm_again(std::vector<OpCase>& cases, ActivationKind kind, bool join, bool stored,
                     const Shape& shape = {3, 11, 6, 7}) {
@@ -81,6 +96,11 @@ void add_channel_pattern_cases(std::vector<OpCase>& cases) {
   add_block_end(cases, "scale", {3, 48, 5, 3}, true, false, true);
   add_block_end(cases, "drop", {8, 16, 4, 4}, false, true);
   add_block_end(cases, "drop_second", {9, 5, 3, 3}, false, true, true);
+
+  add_block_end_backward(cases, "drop", {9, 16, 5, 3}, true, true);
+  add_block_end_backward(cases, "drop_of_7", {13, 7, 4, 4}, true, true);
+  add_block_end_backward(cases, "drop_rows", {11, 24}, true, false);
+  add_block_end_backward(cases, "scale_of_72", {5, 72, 9, 7}, false, true);
 
   CaseBuilder itself("pattern.block_end_drop_itself");
   const ValueId x = itself.input({9, 6, 3, 3});

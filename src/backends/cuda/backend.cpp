@@ -26,8 +26,9 @@ std::span<const KernelRow> all_rows() {
     for (const std::span<const KernelRow> some :
          {mlp_step_rows(), small_cnn_rows(), loss_rows(), depthwise_rows(), hopper_gradient_rows(),
           conv_rows(), batch_norm_backward_rows(), batch_norm_rows(), layer_norm_rows(),
-          pool_rows(), activation_backward_rows(), elementwise_rows(), multiply_rows(), move_rows(),
-          copy_rows(), normalize_rows(), gradient_rows(), optimizer_rows()}) {
+          pool_rows(), activation_backward_rows(), block_end_rows(), elementwise_rows(),
+          multiply_rows(), move_rows(), copy_rows(), normalize_rows(), gradient_rows(),
+          optimizer_rows()}) {
       list.insert(list.end(), some.begin(), some.end());
     }
     return list;

@@ -16,6 +16,7 @@ std::span<const KernelRow> batch_norm_backward_rows();
 std::span<const KernelRow> layer_norm_rows();
 std::span<const KernelRow> elementwise_rows();  // add, activation, bias, cast, dropout
 std::span<const KernelRow> activation_backward_rows();
+std::span<const KernelRow> block_end_rows();  // gradients of layer scale and dropout of samples
 std::span<const KernelRow> multiply_rows();
 std::span<const KernelRow> pool_rows();
 std::span<const KernelRow> copy_rows();  // concat, slice, split

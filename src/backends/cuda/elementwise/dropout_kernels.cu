@@ -1,45 +1,18 @@
 #include "backends/cuda/elementwise/dropout_kernels.h"
+#include "backends/cuda/elementwise/dropout_mask.cuh"
 #include "backends/cuda/elementwise/elementwise.cuh"
 #include "backends/cuda/work_split.cuh"
-#include "base/philox.h"
 
 namespace ridgeline::cuda {
 namespace {
 
 constexpr int kBlocks = 6;  // on a multiprocessor at a time
 
-// What one step's mask is a function of.
-struct Mask {
-  std::uint64_t key, counter_high;
-  float probability, scale;
-
-  __device__ explicit Mask(const Dropout& task)
-      : key(stream_key(task.state->seed, RandomStream::dropout)),
-        counter_high(static_cast<std::uint64_t>(task.state->random_step) << 32 | task.layer),
-        probability(task.probability),
-        scale(1.0F / (1.0F - task.probability)) {}
-
-  // Which of the four elements 4 * quad ... stay, one bit each.
-  [[nodiscard]] __device__ __forceinline__ unsigned stay(std::uint64_t quad) const {
-    const PhiloxBlock block = philox(key, quad, counter_high);
-    unsigned bits = 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      bits |= to_uniform(block[at]) < probability ? 0U : 1U << i;
-    }
-    return bits;
-  }
-  [[nodiscard]] __device__ __forceinline__ float factor(bool stays) const {
-    return stays ? scale : 0.0F;
-  }
-};
-
 // Elements in logical order without gaps: one block of random numbers serves four of them.
 template <typename T, int kPack>
 __global__ void __launch_bounds__(kRowThreads)
     dropout_quads_kernel(const __grid_constant__ Dropout task, std::int64_t elements) {
-  const Mask mask(task);
+  const DropoutMask mask(*task.state, task.layer, task.probability);
   const auto* src = static_cast<const T*>(task.src.data);
   auto* dst = static_cast<T*>(task.dst.data);
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kRowThreads;
@@ -74,7 +47,7 @@ __global__ void __launch_bounds__(kRowThreads)
     dropout_tiles_kernel(const __grid_constant__ Dropout task,
                          const __grid_constant__ DropoutTiles tiles) {
   __shared__ alignas(8) unsigned char stays[kTile * kTileStride];
-  const Mask mask(task);
+  const DropoutMask mask(*task.state, task.layer, task.probability);
   const std::int64_t block = blockIdx.x, thread = threadIdx.x;
   const std::int64_t first_channel = block % tiles.channel_tiles * kTile;
   const std::int64_t first_pixel = block / tiles.channel_tiles % tiles.pixel_tiles * kTile;
@@ -129,7 +102,7 @@ template <typename T, int kPack, bool kOther>
 __global__ void __launch_bounds__(kRowThreads)
     dropout_samples_kernel(const __grid_constant__ Dropout task,
                            const __grid_constant__ DropoutSamples samples) {
-  const Mask mask(task);
+  const DropoutMask mask(*task.state, task.layer, task.probability);
   const ChannelBlock& block = samples.block;
   const int lane = static_cast<int>(threadIdx.x) / block.packs;
   const int own_pack = static_cast<int>(threadIdx.x) % block.packs;
