@@ -97,7 +97,7 @@ void add_audit(Parser& program, Action& action) {
   command->add_flag("--all-columns", options->all_columns, "Also show columns that are not used");
   command->add_flag("--roles", options->roles, "List the roles that a column can have");
   command->add_flag("--checks", options->checks, "List the checks");
-  command->heading("What the files do not say");
+  command->heading("Values that the files lack");
   command->add_option("--hardware NAME", options->defaults.hardware,
                       "Device of all rows that name none, such as T4 or 'RTX 4090'");
   command->add_option("--model NAME", options->defaults.model, "Model of rows that name none");

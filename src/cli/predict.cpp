@@ -287,9 +287,9 @@ void add_predict(Parser& program, Action& action) {
   command->add_option("--epochs N", options->epochs,
                       "Epochs of a training, for its time, energy and cost [default: 1]");
   command->add_option("--backend NAME", options->backend,
-                      "Whose efficiencies count [default: native on CPUs, auto on GPUs]");
+                      "Backend that computes the steps [default: native on CPUs, auto on GPUs]");
   add_rank_options(*command, options->ranks);
-  command->heading("What it stands on");
+  command->heading("Basis of the prediction");
   command->add_option("--store FILE", options->store,
                       "Learn from the runs of this store [default: ridgeline.db where it is]");
   command->add_flag("--no-store", options->no_store, "Do not use a store");
@@ -300,7 +300,7 @@ void add_predict(Parser& program, Action& action) {
                     "Do not use the efficiencies that come with the program");
   command->add_flag("--check", options->check,
                     "Measure the error: leave batches, networks and devices out in turn");
-  command->add_option("--learn FILE", options->learn, "Write what the runs teach as efficiencies");
+  command->add_option("--learn FILE", options->learn, "Write the efficiencies that the runs show");
   command->heading(kOutputHeading);
   add_output_options(*command, options->output,
                      "Write one row per prediction, or per held-back run");
@@ -311,9 +311,8 @@ void add_predict(Parser& program, Action& action) {
   command->add_option("--top N", options->top, "Show the N ops that take the most time");
   add_table_options(*command, prediction_columns());
   command->notes(
-      "The exit code is 2 where there is nothing to stand on: unknown hardware, a precision that "
-      "it "
-      "does not have, a backend of which no run is known.");
+      "The exit code is 2 if nothing can be predicted: the hardware is unknown or lacks the "
+      "precision, or no run of the backend is known.");
   command->examples({"ridgeline predict resnet50 --on T4,A100 --batch 64 --precision fp16",
                      "ridgeline predict resnet18 mobilenet_v2 --on H100 --batch 32,128 --precision "
                      "tf32,bf16",

@@ -55,12 +55,13 @@ void add_rank_options(Parser& command, RankOptions& options) {
                   "Numbers of ranks that share training steps, such as 8,64,512")
       ->delimiter(',');
   command.add_option("--network NAME", options.network,
-                     "What joins them: a link of hardware/networks.toml, such as 'InfiniBand NDR'; "
-                     "a .toml file of that form; or measured, for those of the store");
+                     "Link between the machines: a name of hardware/networks.toml, such as "
+                     "'InfiniBand NDR'; a .toml file of that form; or measured, for the links in "
+                     "the store");
   command.add_option("--ranks-per-node N", options.ranks_per_node,
                      "Ranks of one machine, which --node-network joins");
   command.add_option("--node-network NAME", options.node_network,
-                     "What joins the ranks of one machine: a link, or a .toml file");
+                     "Link between the ranks of one machine: a name or a .toml file");
   command
       .add_option("--scaling LIST", options.scalings,
                   "weak gives each rank --batch samples, strong divides them among the ranks "
@@ -145,9 +146,11 @@ std::string ranks_text(const RankView& view) {
   std::string text = view.rows.empty() ? "" : shown(table);
   if (!view.rows.empty()) {
     text +=
-        "\nweak: each rank computes the batch; strong: all ranks together compute it. Efficiency: "
-        "samples a second over those of\none rank alone, times the ranks. Its range: what links "
-        "give of their rate, and the range of one rank's step.\n";
+        "\nweak: each rank computes the batch; strong: all ranks share it. Efficiency: samples per "
+        "second, divided by those of one rank alone times the number of ranks. Its range comes "
+        "from "
+        "the links, which may be slower than their data sheets, and from the range of one rank's "
+        "step.\n";
   }
   for (const std::string& reason : view.refused) text += "refused: " + reason + "\n";
   return fitted(text);

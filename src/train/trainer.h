@@ -218,6 +218,8 @@ class Trainer {
   [[nodiscard]] std::vector<std::string> broken_images() const;
   [[nodiscard]] std::int64_t host_bytes(std::int64_t batch) const;
   void check_memory_for_plans() const;
+  // Of the full batch, to the device.
+  void write_training_rows(std::int64_t rows);
   Evaluation evaluate(ConfusionMatrix* confusion);
 
   TrainConfig config_;

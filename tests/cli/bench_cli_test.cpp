@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "base/text_file.h"
 #include "store/columns.h"
 #include "store/store.h"
 #include "support/program.h"
@@ -320,9 +321,8 @@ TEST_F(BenchCli, AFullDiskDoesNotCostTheResults) {
                               "' bench mlp --image 1x8x8 --batch 4 --warmup 1 --iterations 30000 " +
                               "--threads 1 --json > results 2> messages";
   const int status = std::system(("bash -c \"" + command + "\"").c_str());
-  std::ifstream results(folder_ / "results"), messages(folder_ / "messages");
-  const std::string text{std::istreambuf_iterator<char>(results), {}};
-  const std::string said{std::istreambuf_iterator<char>(messages), {}};
+  const std::string text = read_text(folder_ / "results");
+  const std::string said = read_text(folder_ / "messages");
   EXPECT_EQ(WEXITSTATUS(status), 1) << said;
   EXPECT_NE(said.find("cannot write to the store"), std::string::npos) << said;
   ASSERT_FALSE(text.empty()) << said;

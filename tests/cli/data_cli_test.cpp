@@ -4,9 +4,9 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
 #include "data/catalog.h"
 #include "support/http_server.h"
 #include "support/images.h"
@@ -29,11 +29,7 @@ class DataCli : public FileTest {
     const std::string command =
         "cd " + folder_.string() + " && " + program() + " " + arguments + " >.out 2>.err";
     const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), text(".out"), text(".err")};
-  }
-  [[nodiscard]] std::string text(const std::string& name) const {
-    std::ifstream file(folder_ / name);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    return {WEXITSTATUS(status), read_text(folder_ / ".out"), read_text(folder_ / ".err")};
   }
   void write_photos() const {
     write_class_folders(folder_ / "photos/train", {"cat", "dog"}, 8);

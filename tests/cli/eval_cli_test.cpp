@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
 #include "support/images.h"
 #include "support/npy.h"
 #include "support/program.h"
@@ -193,11 +194,7 @@ TEST_F(EvalCli, ANetworkOfMoreClassesThanTheDataIsTold) {
 
 TEST_F(EvalCli, WeightsThatAreNotFiniteAreRefused) {
   ASSERT_EQ(run("export mlp --classes 2 --out w.safetensors").code, 0);
-  std::string bytes;
-  {
-    std::ifstream file(folder_ / "w.safetensors", std::ios::binary);
-    bytes.assign(std::istreambuf_iterator<char>(file), {});
-  }
+  std::string bytes = read_text(folder_ / "w.safetensors");
   bytes.replace(bytes.size() - 4, 4, std::string("\x00\x00\xc0\x7f", 4));  // NaN
   std::ofstream(folder_ / "w.safetensors", std::ios::binary) << bytes;
   for (const char* command :

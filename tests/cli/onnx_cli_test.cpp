@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
 #include "store/store.h"
 #include "support/images.h"
 #include "support/onnx_models.h"
@@ -178,8 +179,7 @@ TEST_F(OnnxCli, FilesThatAreBrokenAreRefusedInOneLine) {
   std::ofstream(folder_ / "text.onnx") << "this is no network";
   refused("bench text.onnx", "text.onnx: is not an ONNX file");
   refused("bench none.onnx", "none.onnx: cannot be opened");
-  std::ifstream whole(folder_ / "net.onnx", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(whole), {}};
+  const std::string bytes = read_text(folder_ / "net.onnx");
   std::ofstream(folder_ / "cut.onnx", std::ios::binary) << bytes.substr(0, bytes.size() / 2);
   refused("describe cut.onnx", "or its end is missing");
   refused("train net.onnx --data synthetic --image 14x14 --set hidden=3",

@@ -6,9 +6,8 @@
 #include <archive_entry.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "base/digest.h"
+#include "base/text_file.h"
 #include "data/published.h"
 #include "support/http_server.h"
 
@@ -19,11 +18,6 @@ namespace fs = std::filesystem;
 using namespace ridgeline::testing;
 
 const auto kQuiet = [](std::int64_t, std::int64_t) {};
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 template <typename Body>
 std::string failure(Body&& body) {
@@ -176,8 +170,8 @@ TEST_F(Unpack, TarAndZip) {
         "a", archive_of({{"top/x.txt", "one"}, {"top/sub/y.txt", "two"}, {"other", "3"}}, zip));
     const fs::path out = folder_ / (zip ? "zip" : "tar");
     unpack(archive, out, "top");
-    EXPECT_EQ(text_of(out / "x.txt"), "one");
-    EXPECT_EQ(text_of(out / "sub/y.txt"), "two");
+    EXPECT_EQ(read_text(out / "x.txt"), "one");
+    EXPECT_EQ(read_text(out / "sub/y.txt"), "two");
     EXPECT_FALSE(fs::exists(out / "other"));
   }
 }

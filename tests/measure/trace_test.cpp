@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/gzip.h"
+#include "base/text_file.h"
 #include "data/file.h"
 #include "support/sample_profiles.h"
 
@@ -341,10 +342,7 @@ class TraceFile : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(folder); }
   void TearDown() override { std::filesystem::remove_all(folder); }
-  [[nodiscard]] std::string text_of(const char* name) const {
-    std::ifstream stream(folder / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), {}};
-  }
+  [[nodiscard]] std::string text_of(const char* name) const { return read_text(folder / name); }
   std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / fmt::format("ridgeline_trace_{}", getpid());
 };

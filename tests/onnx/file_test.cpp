@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/text_file.h"
 #include "support/onnx_models.h"
 
 namespace ridgeline::onnx {
@@ -97,8 +98,7 @@ TEST(OnnxFile, EveryTruncationIsRefusedOrRead) {
   OnnxMaker maker({3, 4, 4});
   maker.classify(maker.conv("image", "c", {2, 3, 1, 1}), 2);
   const fs::path whole = maker.write(folder / "a.onnx");
-  std::ifstream file(whole, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::string bytes = read_text(whole);
   int refused = 0;
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     put(folder / "cut.onnx", bytes.substr(0, size));

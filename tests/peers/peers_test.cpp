@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/text_file.h"
 #include "data/synthetic.h"
 #include "inspect/network_document.h"
 #include "peers/parity.h"
@@ -540,8 +541,7 @@ TEST_F(SlowPeerAlone, WritesAFileForTheStore) {
       about.python, script.string(), first.string(), second.string(), out.string(),
       (folder_ / "messages").string());
   ASSERT_EQ(std::system(command.c_str()), 0);
-  std::ifstream messages(folder_ / "messages");
-  const std::string said((std::istreambuf_iterator<char>(messages)), {});
+  const std::string said = read_text(folder_ / "messages");
   EXPECT_TRUE(
       has(said, "numpy mnist_cnn, batch 8: n/a: numpy computes networks of flatten, linear"));
   const auto document = nlohmann::json::parse(std::ifstream(out));

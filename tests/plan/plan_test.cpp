@@ -14,6 +14,7 @@
 #include "backends/registry.h"
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/text_file.h"
 #include "plan/memory.h"
 #include "plan/session.h"
 #include "support/queued_device.h"
@@ -296,9 +297,7 @@ TEST_F(AutoTest, ABrokenCacheIsMeasuredAgain) {
   std::filesystem::create_directories(file().parent_path());
   std::ofstream(file()) << "{ not json";
   EXPECT_FALSE(plan_text().empty());
-  std::ifstream stream(file());
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
-  EXPECT_EQ(text.find("not json"), std::string::npos);
+  EXPECT_EQ(read_text(file()).find("not json"), std::string::npos);
 }
 
 // A choice that was measured for other shapes serves the call, and is not remembered as measured.

@@ -7,8 +7,8 @@
 #include "store/columns.h"
 #include "store/sqlite.h"
 #include "store/store.h"
-#include "support/data_files.h"
 #include "support/store_rows.h"
+#include "support/store_test_folder.h"
 
 namespace ridgeline {
 namespace {
@@ -16,9 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace ridgeline::testing;
 
-class StoreImport : public FileTest {
+class StoreImport : public StoreTest {
  protected:
-  [[nodiscard]] fs::path path(const std::string& name = "r.db") const { return folder_ / name; }
   // Everything in a store as text: equal text, equal contents.
   [[nodiscard]] static std::string contents(const fs::path& file) {
     sqlite::Connection connection(file, sqlite::Access::read);

@@ -4,17 +4,16 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/text_file.h"
+
 namespace ridgeline::testing {
 
 inline std::vector<float> read_npy(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+  const std::string bytes = read_text(path);
   if (bytes.size() < 10 || bytes.compare(0, 8, "\x93NUMPY\x01\x00", 8) != 0) {
     throw std::runtime_error(path.string() + ": is no .npy file of version 1");
   }
