@@ -146,7 +146,7 @@ std::string ranks_text(const RankView& view) {
   if (!view.rows.empty()) {
     text +=
         "\nweak: each rank computes the batch; strong: all ranks together compute it. Efficiency: "
-        "samples a second over those of\none rank alone, times the ranks. Its range: what links "
+        "samples a second over those of one rank alone, times the ranks. Its range: what links "
         "give of their rate, and the range of one rank's step.\n";
   }
   for (const std::string& reason : view.refused) text += "refused: " + reason + "\n";
