@@ -41,12 +41,16 @@ std::optional<std::string_view> nearest(std::string_view name,
   std::optional<std::string_view> best;
   std::size_t best_distance = 0;
   for (const std::string_view candidate : candidates) {
-    const std::size_t distance = edit_distance(name, candidate);
-    // Beyond a third of the letters it is another word, not a typing error.
-    const std::size_t allowed = (std::max(name.size(), candidate.size()) + 2) / 3;
-    if (distance <= allowed && (!best || distance < best_distance)) {
-      best = candidate;
-      best_distance = distance;
+    // "RTX 4099" is near "GeForce RTX 4090" as well.
+    const std::size_t blank = candidate.find(' ');
+    for (const std::string_view part : {candidate, candidate.substr(blank + 1)}) {
+      const std::size_t distance = edit_distance(name, part);
+      // Beyond a third of the letters it is another word, not a typing error.
+      const std::size_t allowed = (std::max(name.size(), part.size()) + 2) / 3;
+      if (distance <= allowed && (!best || distance < best_distance)) {
+        best = candidate;
+        best_distance = distance;
+      }
     }
   }
   return best;

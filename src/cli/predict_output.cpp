@@ -183,18 +183,19 @@ std::string prediction_text(const PredictionView& view) {
     text += fmt::format("\n{}, batch {}, {}, on {}: where the time goes\n\n{}", work_text(row),
                         row.batch, row.precision, row.target.name, shares_text(row, view.top));
   }
+  std::string remarks;
   if (!view.rows.empty()) {
-    text += "\nRange: 9 of 10 held-back runs lay within it (ridgeline predict --check).\n";
-    if (!view.currency.empty()) text += "Cost in " + view.currency + ".\n";
+    remarks += "\nRange: 9 of 10 held-back runs lay within it (ridgeline predict --check).\n";
+    if (!view.currency.empty()) remarks += "Cost in " + view.currency + ".\n";
     if (!view.trainings.empty()) {
-      text += fmt::format(
+      remarks += fmt::format(
           "Hours, kWh and cost are those of the whole training. Frontier: no other row of the "
           "network is better in time or {} without being worse in the other.\n",
           predict::name_of(predict::effort_of(view.rows)));
     }
   }
-  for (const std::string& reason : view.refused) text += "refused: " + reason + "\n";
-  return text;
+  for (const std::string& reason : view.refused) remarks += "refused: " + reason + "\n";
+  return text + fitted(remarks);
 }
 
 std::string prediction_json(const PredictionView& view) {
@@ -247,7 +248,7 @@ std::string check_text(const CheckView& view) {
   std::string text = shown_main(table);
   text +=
       "\nEach run is predicted from runs without its batch, without its network on any device, and "
-      "without its device;\nthe range is that of the other held-back runs. Shipped efficiencies do "
+      "without its device; the range is that of the other held-back runs. Shipped efficiencies do "
       "not count.\n";
   std::set<const predict::Observation*> runs, disturbed;
   for (const HeldBack& one : view.held) {

@@ -148,9 +148,8 @@ std::string ranks_text(const RankView& view) {
     text +=
         "\nweak: each rank computes the batch; strong: all ranks share it. Efficiency: samples per "
         "second, divided by those of one rank alone times the number of ranks. Its range comes "
-        "from "
-        "the links, which may be slower than their data sheets, and from the range of one rank's "
-        "step.\n";
+        "from the links, which may be slower than their data sheets, and from the range of one "
+        "rank's step.\n";
   }
   for (const std::string& reason : view.refused) text += "refused: " + reason + "\n";
   return fitted(text);

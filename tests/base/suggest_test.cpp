@@ -36,6 +36,13 @@ TEST(Suggest, PrefersTheNearestAndThenTheFirst) {
   EXPECT_EQ(nearest("resnet", kModels), "resnet50");
 }
 
+TEST(Suggest, LeavesOutAMakersName) {
+  constexpr std::array<std::string_view, 3> kGpus = {"Tesla T4", "GeForce RTX 4090", "H100"};
+  EXPECT_EQ(nearest("RTX 4099", kGpus), "GeForce RTX 4090");
+  EXPECT_EQ(nearest("T5", kGpus), "Tesla T4");
+  EXPECT_EQ(nearest("quantum", kGpus), std::nullopt);
+}
+
 TEST(Suggest, EndsAMessage) {
   EXPECT_EQ(did_you_mean("natve", kNames), "; did you mean 'native'?");
 }

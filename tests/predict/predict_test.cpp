@@ -212,6 +212,25 @@ TEST(PredictPlan, SmallNetworksAreOneStep) {
   }
 }
 
+// Shares of tensor units are carried relative to the geometric mean of both rates: twice the
+// units at the same bandwidth promise 1.41 times the speed. What roofs allow is told as it is.
+TEST(PredictPlan, TensorUnitsThatAreFasterThanTheirMemoryAreFedLess) {
+  const auto demand = [](double flops, Family family) {
+    Target target;
+    target.name = "one";
+    target.family = family;
+    target.roofs.compute = {{"tensor fp16", "data sheet", flops}, {"fp32", "data sheet", 1e13}};
+    target.roofs.memory = {{"memory", "data sheet", 1e12, 0}};
+    const PlannedWork work = planned({spec_of("vgg11", 32, Precision::fp16), false}, Family::gpu);
+    return demand_of(work.steps, target).at("conv2d wide | tensor");
+  };
+  const Part slow = demand(5e13, Family::gpu), fast = demand(1e14, Family::gpu);
+  EXPECT_NEAR(slow.roof_seconds / fast.roof_seconds, 2.0, 1e-9);
+  EXPECT_NEAR(slow.least_seconds / fast.least_seconds, std::sqrt(2.0), 1e-9);
+  const Part cpu = demand(1e14, Family::cpu);
+  EXPECT_EQ(cpu.least_seconds, cpu.roof_seconds);
+}
+
 TEST(PredictPlan, WinogradIsAKindOfItsOwn) {
   Work work{spec_of("vgg11_bn", 4, Precision::fp32), false};
   const auto kinds = [&] {

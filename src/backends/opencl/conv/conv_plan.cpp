@@ -213,7 +213,9 @@ std::string refuse_size(const Geometry& g) {
   const std::int64_t largest =
       std::max({g.images * g.src_h * g.src_w * g.src_channels,
                 g.images * g.dst_h * g.dst_w * g.dst_channels, weights_of(g) * joined, patches});
-  return largest < kMost ? std::string() : fmt::format("{} numbers or more", kMost);
+  return largest < kMost ? std::string()
+                         : fmt::format("a tensor of {} numbers, {} or more: try a smaller batch",
+                                       largest, kMost);
 }
 
 std::int64_t Tile::local_bytes() const {
