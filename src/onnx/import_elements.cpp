@@ -418,6 +418,16 @@ void reduce_mean(Importer& importer, const OpNode& node) {
                                           .layer = importer.layer_of(node)});
 }
 
+// The largest pixel of each channel, as PyTorch writes an adaptive maximum of one pixel.
+void reduce_max(Importer& importer, const OpNode& node) {
+  const Tensor src = importer.tensor(node, 0);
+  const auto reduced = reduced_axes(importer, node, src.view.dims().size());
+  if (!are_pixels(importer, src, reduced) || node.integer("keepdims", 1) == 0) {
+    bad_input("over other axes than rows and columns, or without keeping them, is not supported");
+  }
+  find_layer("GlobalMaxPool")(importer, node);
+}
+
 void square_root(Importer& importer, const OpNode& node) {
   const auto* part = node.has_input(0) ? std::get_if<NormPart>(importer.input(node, 0)) : nullptr;
   if (part == nullptr) return unary(importer, node);
@@ -475,7 +485,7 @@ struct NamedOp {
   std::string_view type;
   Translate translate;
 };
-constexpr std::array<NamedOp, 31> kOps = {{
+constexpr std::array<NamedOp, 32> kOps = {{
     {"Abs", unary},
     {"Add", binary},
     {"Bernoulli", bernoulli},
@@ -499,6 +509,7 @@ constexpr std::array<NamedOp, 31> kOps = {{
     {"RandomUniform", random},
     {"RandomUniformLike", random},
     {"Reciprocal", reciprocal},
+    {"ReduceMax", reduce_max},
     {"ReduceMean", reduce_mean},
     {"Relu", unary},
     {"Sigmoid", unary},

@@ -261,7 +261,10 @@ Tensor Importer::emit(const Lazy& lazy) {
     return {builder_.activation(inner.id, *activation, lazy.layer), inner.view};
   }
   const auto line = lazy.last.line();
-  if (!line) bad_input("{}: no activation that is supported computes this", lazy.op);
+  if (!line) {
+    bad_input("it reads {} of layer '{}', which no supported activation computes", lazy.op,
+              lazy.layer);
+  }
   const std::int64_t channels = builder_.shape(inner.id)[1];
   return scaled_and_shifted(inner, std::vector(static_cast<std::size_t>(channels), line->factor),
                             std::vector(static_cast<std::size_t>(channels), line->shift),

@@ -201,6 +201,23 @@ TEST_F(OnnxImport, GeluByTanhOfACubeInTwoProducts) {
   });
 }
 
+TEST_F(OnnxImport, TheLargestPixelOfEachChannel) {
+  const auto network = [](const std::string& op, std::vector<Attribute> attributes) {
+    OnnxMaker maker({3, 8, 8});
+    const std::string x = maker.conv("image", "c", {4, 3, 1, 1});
+    maker.classify(maker.node(op, {x}, std::move(attributes), "largest"), 4);
+    return maker;
+  };
+  OnnxMaker pool = network("GlobalMaxPool", {});
+  const ModelConfig same = config(pool);
+  OnnxMaker maker = network("ReduceMax", {attribute("axes", Dims{-1, -2})});
+  expect_same(maker, [&](NetworkBuilder& builder, ValueId image) {
+    return build_network(builder, image, same);
+  });
+  OnnxMaker channels = network("ReduceMax", {attribute("axes", Dims{1})});
+  EXPECT_NE(message(channels).find("over other axes than rows and columns"), std::string::npos);
+}
+
 TEST_F(OnnxImport, SquaresThatAreNoPartOfAnActivation) {
   OnnxMaker maker({3, 8, 8});
   const std::string x = maker.conv("image", "c", {4, 3, 1, 1});

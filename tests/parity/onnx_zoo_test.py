@@ -220,7 +220,7 @@ def compare_names(model, arrays):
 def check(tool, name, kind, folder):
     """One network exported in one way: a row of the table, with what failed."""
     size, failed = size_of(name), []
-    row = {"model": name, "export": kind, "image": size}
+    row = {"model": name, "export": kind, "image": size, "torch": torch.__version__.split("+")[0]}
     model = make_model(name)
     images = torch.randn(BATCH, 3, size, size, generator=torch.Generator().manual_seed(2))
     path = folder / f"{name}.{kind}.onnx"
@@ -325,7 +325,8 @@ def table(rows):
     """A row for each network, with the exports beside each other."""
     kinds = [kind for kind in KINDS if any(row["export"] == kind for row in rows)]
     columns = [(kind, key) for kind in kinds for key in SHOWN[kind]]
-    heads = ["network", "image", "parameters", "MACs", *(f"{kind} {key}" for kind, key in columns), "failed"]
+    plans = {"evaluation": "evaluation plan", "training": "training plan"}
+    heads = ["network", "image", "parameters", "MACs", *(plans.get(key, f"{kind} {key}") for kind, key in columns), "failed"]
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "--:|" * (len(heads) - 2) + "---|"]
     for name in sorted({row["model"] for row in rows}):
         of = {row["export"]: row for row in rows if row["model"] == name}
