@@ -45,6 +45,9 @@ std::string name_for(const std::string& device, const Ranks& ranks) {
   const std::string kind = device_kind(device);
   if (kind == "cpu") return device;
   if (kind != "cuda") bad_input("--device {}: ranks work on cpu and cuda", device);
+  if (const std::string reason = cuda_unavailable(); !reason.empty()) {
+    bad_input("--device {} cannot be used: {}", device, reason);
+  }
   if (const std::string reason = nccl::unavailable(); !reason.empty()) {
     bad_input("--device {}: GPUs of several ranks need NCCL: {}", device, reason);
   }

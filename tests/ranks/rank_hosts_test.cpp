@@ -22,7 +22,7 @@ const char* const kMachines = R"sh(set -e
 hostname ranka
 ip link set lo up
 unshare -n -u sh -c 'hostname rankb; exec sleep 120' & second=$!
-trap 'kill $second; wait $second' EXIT
+trap 'kill $second; wait $second || true' EXIT
 while [ "$(nsenter -t $second -u hostname)" != rankb ];
 do sleep 0.01; done
 ip link add cable_a type veth peer name cable_b netns $second

@@ -25,7 +25,7 @@ Communicator::Communicator(Ranks& ranks) : ranks_(ranks) {
   check(functions().init(&handle_, ranks.size(), all[0], ranks.rank()), "joining the ranks' GPUs");
 }
 
-// The end of a process that failed waits for nobody.
+// Where an exchange was ended before its time, nothing is left to wait for.
 Communicator::~Communicator() {
   if (handle_ != nullptr && !aborted_) (void)functions().destroy(handle_);
 }
