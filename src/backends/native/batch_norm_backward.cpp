@@ -70,8 +70,8 @@ HWY_INLINE hn::Vec<FloatTag> gradient_at(const BackwardTask& task, Activation ac
 }
 
 // Whether there is another gradient and whether the sum is stored is asked of every vector: a copy
-// of the loop for each case gains nothing. The task is a copy, which stays in registers: a reference
-// would be read again after each vector that is stored.
+// of the loop for each case gains nothing. The task is a copy, which stays in registers: a
+// reference would be read again after each vector that is stored.
 template <typename T, class Activation>
 HWY_INLINE void reduce_with(const BackwardTask task, Range range, double* sums,
                             Activation activation) {

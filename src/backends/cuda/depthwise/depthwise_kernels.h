@@ -1,9 +1,8 @@
 #pragma once
 
 // Convolutions with one channel to a group, in nhwc: fast ones for 3x3 windows with padding 1 and
-// stride 1 or 2, others that walk down the rows, for 5x5, 7x7 and odd channel counts, and plain ones
-// for the rest.
-// docs/kernels/cuda-depthwise.md tells how they work.
+// stride 1 or 2, others that walk down the rows, for 5x5, 7x7 and odd channel counts, and plain
+// ones for the rest. docs/kernels/cuda-depthwise.md tells how they work.
 
 #include "backends/cuda/launch.h"
 
