@@ -27,12 +27,12 @@ Operands operands_of(const Problem& problem) {
       operands.dropout = std::get<DropoutAttributes>(node.attributes);
     } else if (node.kind == OpKind::multiply) {
       operands.scale = problem.input_index(node.inputs[1]);
-      operands.diff_src = problem.output_index(node.outputs[0]);
+      operands.diff_src = problem.find_output(node.outputs[0]);
     } else if (node.kind == OpKind::multiply_backward) {
       operands.src = problem.input_index(node.inputs[1]);
-      operands.diff_scale = problem.output_index(node.outputs[0]);
+      operands.diff_scale = problem.find_output(node.outputs[0]);
     } else {
-      operands.diff_bias = problem.output_index(node.outputs[0]);
+      operands.diff_bias = problem.find_output(node.outputs[0]);
     }
   }
   return operands;
