@@ -31,7 +31,7 @@ struct SearchLimits {
   double seconds = 6.0;
   // How often the plan will run; 0: unknown. What can gain less than it costs is not tried.
   std::int64_t runs = 0;
-  // Told from time to time which share of the time has passed; null: nobody asks.
+  // Told from time to time which share of the time has passed; null: it is not wanted.
   std::function<void(double share)> progress = {};
 };
 
