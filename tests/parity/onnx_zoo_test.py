@@ -165,12 +165,12 @@ class Tool:
 
     def counts(self, model, size):
         """Parameters and forward multiply-accumulates of one image."""
-        done = subprocess.run([str(self.ridgeline), "describe", str(model), "--image", f"3x{size}x{size}", "--json"],
-                              capture_output=True, text=True)
+        done = subprocess.run([str(self.ridgeline), "describe", str(model), "--image", f"3x{size}x{size}", "--batch",
+                               str(BATCH), "--json"], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip()[:300])
         told = json.loads(done.stdout)
-        return told["parameters"], told["forward_macs"]
+        return told["parameters"], told["forward_macs"] // BATCH
 
 
 def difference(ours, theirs):
