@@ -149,8 +149,9 @@ ValueId build(NetworkBuilder& builder, ValueId image, const ModelConfig& config)
   value = mixed_7a(builder, value, "Mixed_7a.");
   value = mixed_7(builder, value, "Mixed_7b.");
   value = mixed_7(builder, value, "Mixed_7c.");
-  value = builder.dropout(channel_means(builder, value), config.probability("dropout"), "dropout");
-  return builder.linear(value, config.classes, "fc", kInit);
+  value = builder.global_average_pool(value, "avgpool");
+  value = builder.dropout(value, config.probability("dropout"), "dropout");
+  return builder.linear(builder.flatten(value, "flatten"), config.classes, "fc", kInit);
 }
 
 }  // namespace
