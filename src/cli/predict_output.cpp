@@ -248,8 +248,8 @@ std::string check_text(const CheckView& view) {
   std::string text = shown_main(table);
   text +=
       "\nEach run is predicted from runs without its batch, without its network on any device, and "
-      "without its device; the range is that of the other held-back runs. Shipped efficiencies do "
-      "not count.\n";
+      "without its device; the range comes from the errors of the other runs. Shipped efficiencies "
+      "are not used.\n";
   std::set<const predict::Observation*> runs, disturbed;
   for (const HeldBack& one : view.held) {
     runs.insert(one.observation);

@@ -153,8 +153,8 @@ void add_profile(Parser& program, Action& action) {
   command->heading("Ranks");
   command->add_option(
       "--ranks N", axes.ranks,
-      "Processes that share the step, started with mpirun; the table is that of the "
-      "first, a trace has a process for each");
+      "Processes that share the step, started with mpirun; the table shows the first, a "
+      "trace all of them");
   add_exchange_options(*command, work.ranks);
   add_store_options(*command, request.store);
   add_output_options(*command, options->output, "Write one row per row of the table");

@@ -1,5 +1,5 @@
-// The gradient of a block's end, layer scale and dropout of samples, together with that of the bias
-// before it: [dropout +] multiply + multiply_backward [+ bias_backward].
+// The gradient of a block's end (layer scale and dropout of samples) and of the bias before it:
+// [dropout +] multiply + multiply_backward [+ bias_backward].
 
 #include <algorithm>
 
